@@ -1,0 +1,1 @@
+"""What ctx knows about each agent: one module per agent, plain functions."""
