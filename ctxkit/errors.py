@@ -49,3 +49,11 @@ class StateError(CtxError):
     """The world changed meanwhile: a file was written by somebody else, a lock is held; exit 5."""
 
     exit_code = 5
+
+
+class CommandError(CtxError):
+    """A command could not be started; exit 127 if there is none of that name, 126 if it cannot be run (env(1))."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code

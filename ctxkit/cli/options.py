@@ -1,0 +1,107 @@
+"""The options that several commands share, each spelled once, and the names that a signature needs.
+
+Command modules import these only for type checkers: the names are put into them before Typer reads a signature (see
+`app.declared`), so that the fast lane never imports Typer.
+"""
+
+from collections.abc import Callable, Generator
+from typing import Annotated, Any, Literal
+
+from typer import Argument, BadParameter, Option
+
+from ctxkit.cli import values
+
+__all__ = [
+    "Annotated",
+    "Argument",
+    "CollapseCr",
+    "Files",
+    "Head",
+    "Json",
+    "Literal",
+    "MaxBytes",
+    "MaxLines",
+    "Middle",
+    "Notice",
+    "Offset",
+    "Option",
+    "Quiet",
+    "Result",
+    "SpillDir",
+    "SpillTo",
+    "StripAnsi",
+    "Tail",
+    "WholeLines",
+    "Width",
+    "duration",
+    "limit",
+]
+
+# What a command returns: an exit code, or JSON values with the exit code as the generator's return value.
+Result = int | Generator[dict[str, Any], None, int]
+
+
+def _parser(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise BadParameter(str(error)) from None
+
+    parse.__name__ = read.__name__
+    return parse
+
+
+limit = _parser(values.limit)
+duration = _parser(values.duration)
+
+Files = Annotated[
+    list[str] | None, Argument(metavar="[FILE]...", show_default=False, help="Read FILE; '-' is standard input.")
+]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print no warnings.")]
+Json = Annotated[bool, Option("--json", help="Print the result as JSON, one object a line.")]
+Tail = Annotated[bool, Option("--tail", help="Keep the end (the default).")]
+Head = Annotated[bool, Option("--head", help="Keep the beginning.")]
+Middle = Annotated[bool, Option("--middle", help="Keep both ends, with a marker line where lines were left out.")]
+MaxLines = Annotated[
+    int | None, Option("--lines", "-n", metavar="N", parser=limit, help="Keep at most N lines; 'none' is no limit.")
+]
+MaxBytes = Annotated[
+    int | None,
+    Option("--bytes", "-c", metavar="SIZE", parser=limit, help="Keep at most SIZE bytes: 800, 50K, 1MB, 'none'."),
+]
+Width = Annotated[
+    int | None,
+    Option(
+        "--line-width",
+        "-w",
+        metavar="N",
+        parser=limit,
+        show_default=False,
+        help="First shorten each line of more than N characters to N and a mark.",
+    ),
+]
+Offset = Annotated[int, Option("--offset", metavar="N", min=1, help="Begin with line N of the input.")]
+WholeLines = Annotated[
+    bool, Option("--whole-lines", help="Keep nothing, rather than a part, of a single line over the byte limit.")
+]
+Notice = Annotated[
+    Literal["stdout", "stderr", "none"],
+    Option("--notice", metavar="WHERE", help="Say what was cut on stdout, on stderr, or not at all: none."),
+]
+SpillTo = Annotated[
+    str,
+    Option(
+        "--spill",
+        metavar="WHERE",
+        help="Save the full input in FILE; auto saves what is cut and not in a file already, never saves nothing.",
+    ),
+]
+SpillDir = Annotated[
+    str | None,
+    Option("--spill-dir", metavar="DIR", show_default=False, help="Save it in DIR, not in the private default folder."),
+]
+StripAnsi = Annotated[bool, Option("--strip-ansi", help="Remove terminal escape sequences.")]
+CollapseCr = Annotated[
+    bool, Option("--cr", help="Show lines with carriage returns (progress bars) as a terminal would.")
+]

@@ -1,0 +1,318 @@
+"""The process itself: its standard streams and operands, what it says on standard error, its signals and environment.
+
+With `files`, `spill` and `child` this is the edge: the only modules that touch the outside world (DESIGN rule 2). It
+is imported at every start, so it imports only what the interpreter has loaded anyway or loads at once; `_signal` is
+used because `signal` pulls in `enum`, which alone costs a third of the start of Python.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import sys
+
+from ctxkit.errors import CtxError, InputError, OutputError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable, Generator, Iterator
+    from types import FrameType, TracebackType
+    from typing import Any
+else:
+    import _signal as signal
+
+READ_SIZE = 1 << 16  # a pipe's capacity: larger reads are slower, they allocate what they do not fill
+
+_program = "ctx"
+_quiet = False
+
+
+# -- talk ------------------------------------------------------------------------------------------------------------
+
+
+def begin(program: str, *, quiet: bool = False) -> None:
+    """Set the name that errors and warnings begin with, and whether warnings are printed."""
+    global _program, _quiet
+    _program, _quiet = program, quiet
+
+
+def report(error: CtxError) -> None:
+    """Print an error, and its hint if it has one, on standard error."""
+    say(f"{_program}: {error.message}")
+    if error.hint:
+        say(f"hint: {error.hint}")
+
+
+def warn(message: str) -> None:
+    """Print a warning on standard error, unless `--quiet` was given."""
+    if not _quiet:
+        say(f"{_program}: warning: {message}")
+
+
+def reason(error: OSError) -> str:
+    """Return what the system says about an error, without numbers and names."""
+    return error.strerror or str(error)
+
+
+def say(message: str) -> None:
+    """Print a line on standard error; a standard error that is closed is nobody's problem."""
+    write_error(message.encode("utf-8", "replace") + b"\n")
+
+
+def write_error(data: bytes) -> None:
+    """Write bytes to standard error, if there is one."""
+    try:
+        if sys.stderr is not None:
+            sys.stderr.flush()
+            _write_stream(sys.stderr, data)
+    except (OSError, ValueError):
+        pass
+
+
+# -- standard streams and files --------------------------------------------------------------------------------------
+
+
+class Source:
+    """An input that was opened: its name, and its bytes in chunks."""
+
+    __slots__ = ("fd", "is_stdin", "name", "path", "regular", "size")
+
+    def __init__(self, name: str, fd: int, path: str | None) -> None:
+        self.name = name
+        self.fd = fd
+        self.is_stdin = path is None
+        status = os.fstat(fd) if fd >= 0 else None
+        self.regular = status is not None and status.st_mode & 0o170000 == 0o100000
+        self.size = status.st_size if status is not None else 0
+        self.path = path if self.regular else None  # where the whole input can be read again
+
+    def chunks(self, interrupts: Interrupts | None = None) -> Iterator[bytes]:
+        """Yield the bytes up to the end of the input, or up to a signal that `interrupts` caught."""
+        if self.fd < 0:
+            yield from _buffered_stdin()
+            return
+        while True:
+            if interrupts is not None:
+                while not interrupts.caught and not self.regular and not interrupts.wait(self.fd):
+                    pass
+                if interrupts.caught:
+                    return
+            try:
+                data = os.read(self.fd, READ_SIZE)
+            except BlockingIOError:  # somebody else made the pipe non-blocking
+                select.select([self.fd], [], [])
+                continue
+            except OSError as error:
+                raise InputError(reason(error), source=self.name) from None
+            if not data:
+                return
+            yield data
+
+    def skip_to_last(self, size: int) -> None:
+        """Go to the last `size` bytes of a regular file that is larger."""
+        if self.regular and self.size > size:
+            os.lseek(self.fd, self.size - size, os.SEEK_SET)
+
+    def close(self) -> None:
+        """Close the file; standard input stays open."""
+        if not self.is_stdin:
+            os.close(self.fd)
+
+
+def open_source(name: str) -> Source:
+    """Open a file for reading; `-` is standard input. Raises InputError."""
+    if name == "-":
+        if sys.stdin is None:
+            raise InputError("closed", source="standard input")
+        try:
+            return Source("standard input", sys.stdin.fileno(), None)
+        except (OSError, ValueError):  # replaced by a caller inside Python
+            return Source("standard input", -1, None)
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise InputError(reason(error), source=name) from None
+    except ValueError:
+        raise InputError("not a file name", source=repr(name)) from None
+    if os.path.isdir(name):
+        os.close(fd)
+        raise InputError(os.strerror(errno.EISDIR), source=name)
+    return Source(name, fd, name)
+
+
+def operands(files: list[str] | None) -> list[str]:
+    """Return the inputs to read: the files named, or standard input if that is no terminal.
+
+    Raises UsageError: a filter that waits for a keyboard looks as if it hung.
+    """
+    if files:
+        if files.count("-") > 1:
+            raise UsageError("standard input was named twice")
+        return files
+    if stdin_is_terminal():
+        raise UsageError("no input", f"name a FILE, or pipe something in; see '{_program} --help'")
+    return ["-"]
+
+
+def each(
+    files: list[str], work: Callable[[Source], Generator[dict[str, Any], None, int]]
+) -> Generator[dict[str, Any], None, int]:
+    """Do the work for every file and yield what it yields; report the files that fail, and go on.
+
+    Returns the worst exit code.
+    """
+    worst = 0
+    for name in files:
+        try:
+            source = open_source(name)
+            try:
+                code = yield from work(source)
+                worst = max(worst, code)
+            finally:
+                source.close()
+        except InputError as error:
+            report(error)
+            worst = max(worst, error.exit_code)
+    return worst
+
+
+def write(data: bytes) -> None:
+    """Write to standard output at once. Raises OutputError; BrokenPipeError passes through."""
+    if not data:
+        return
+    if sys.stdout is None:
+        raise OutputError("standard output is closed")
+    try:
+        _write_stream(sys.stdout, data)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"write error: {reason(error)}") from None
+
+
+def stdin_is_terminal() -> bool:
+    """Say whether standard input is a person's keyboard."""
+    return sys.stdin is not None and _is_terminal(sys.stdin)
+
+
+def stdout_is_terminal() -> bool:
+    """Say whether a person reads standard output."""
+    return sys.stdout is not None and _is_terminal(sys.stdout)
+
+
+def _is_terminal(stream: object) -> bool:
+    try:
+        return os.isatty(stream.fileno())  # type: ignore[attr-defined]
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _write_stream(stream: object, data: bytes) -> None:
+    try:
+        fd = stream.fileno()  # type: ignore[attr-defined]
+    except (OSError, ValueError, AttributeError):  # replaced by a caller inside Python
+        stream.buffer.write(data)  # type: ignore[attr-defined]
+        return
+    write_all(fd, data)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of data to a descriptor, waiting where it is not ready (a non-blocking pipe)."""
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(fd, view) :]
+        except BlockingIOError:
+            select.select([], [fd], [])
+
+
+def _buffered_stdin() -> Iterator[bytes]:
+    while data := sys.stdin.buffer.read(READ_SIZE):
+        yield data
+
+
+def same_file(path: str, other: str) -> bool:
+    """Say whether two names lead to one file that exists."""
+    try:
+        return os.path.samestat(os.stat(path), os.stat(other))
+    except OSError:
+        return False
+
+
+# -- signals ---------------------------------------------------------------------------------------------------------
+
+
+class Interrupts:
+    """Catch SIGINT, SIGTERM and SIGHUP while input is read, so that what is held can still be printed.
+
+    A signal is noticed where `wait` waits and never in the middle of a step, so nothing is lost. While `writing` is
+    true the process is ended at once instead, since nobody takes what it prints.
+    """
+
+    __slots__ = ("_before", "_children", "_wake_read", "_wake_write", "caught", "count", "writing")
+
+    def __init__(self, *, children: bool = False) -> None:
+        self.caught = 0  # the last signal
+        self.count = 0  # how many came
+        self.writing = False
+        self._children = children  # let the end of a child process end a wait, too
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> Interrupts:
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_read, False)
+        os.set_blocking(self._wake_write, False)
+        try:
+            signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) != signal.SIG_IGN:  # nohup, or a shell's background job
+                    self._before[number] = signal.signal(number, self._catch)
+            if self._children:
+                self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        except ValueError:  # not the main thread: signals are the caller's business
+            pass
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+        if self._before:
+            signal.set_wakeup_fd(-1)
+        os.close(self._wake_read)
+        os.close(self._wake_write)
+
+    def wait(self, fd: int | None, timeout: float | None = None) -> bool:
+        """Wait until fd can be read; False if a signal came first, or `timeout` seconds went by."""
+        watched = [self._wake_read] if fd is None else [self._wake_read, fd]
+        ready, _, _ = select.select(watched, [], [], timeout)
+        if self._wake_read in ready:
+            os.read(self._wake_read, 512)
+        return fd is not None and fd in ready
+
+    def _catch(self, number: int, frame: FrameType | None) -> None:
+        if self.writing:
+            die(number)
+        self.caught = number
+        self.count += 1
+
+
+def die(number: int) -> None:
+    """End this process by a signal, as if nothing had caught it."""
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    os._exit(128 + number)  # not reached unless the signal is blocked
+
+
+# -- environment -----------------------------------------------------------------------------------------------------
+
+
+def state_home() -> str:
+    """Return the folder for what outlives a run and may be lost: `$XDG_STATE_HOME/ctxkit`."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(base):  # the XDG rule: a relative path is invalid and ignored
+        base = os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(base, "ctxkit")

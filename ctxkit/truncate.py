@@ -1,0 +1,402 @@
+"""Cut a stream of lines to limits, from its head, its tail or both ends, and say truthfully what was left out.
+
+Bytes come in chunks and are never held beyond the limits, whatever the length of the input or of a line. Lines end at
+LF only; a final LF is no line but is a byte (Pi §5.2). What fits comes out byte for byte; of what does not fit, whole
+lines are kept, and the kept text is valid UTF-8.
+"""
+
+from __future__ import annotations
+
+from ctxkit.clean import AnsiStripper, CarriageReturns, to_utf8
+from ctxkit.ends import LF, Back, Front, Part, Totals
+from ctxkit.width import LineShortener
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MAX_LINES = 2000
+MAX_BYTES = 50 * 1024
+
+
+def truncate_head(
+    text: str | bytes | Iterable[bytes],
+    *,
+    max_lines: int | None = MAX_LINES,
+    max_bytes: int | None = MAX_BYTES,
+    width: int | None = None,
+    offset: int = 1,
+    whole_lines: bool = False,
+    final_newline: bool = True,
+) -> Truncation:
+    """Keep the beginning of text: whole lines within both limits.
+
+    None is no limit. `width` first shortens longer lines, `offset` is the 1-based line to begin with. A first line over
+    the byte limit is kept in part, or not at all with `whole_lines`. With `final_newline=False` the newline that ends
+    a cut text is neither kept nor counted. `whole_lines=True, final_newline=False` is Pi's truncateHead (Pi §5.4).
+    """
+    return _at_once(text, Truncator("head", max_lines, max_bytes, width, offset, whole_lines, final_newline))
+
+
+def truncate_tail(
+    text: str | bytes | Iterable[bytes],
+    *,
+    max_lines: int | None = MAX_LINES,
+    max_bytes: int | None = MAX_BYTES,
+    width: int | None = None,
+    offset: int = 1,
+    whole_lines: bool = False,
+    final_newline: bool = True,
+) -> Truncation:
+    """Keep the end of text: whole lines within both limits.
+
+    The options are those of `truncate_head`. A last line over the byte limit is kept in part: its end.
+    `final_newline=False` is Pi's truncateTail (Pi §5.5).
+    """
+    return _at_once(text, Truncator("tail", max_lines, max_bytes, width, offset, whole_lines, final_newline))
+
+
+def truncate_middle(
+    text: str | bytes | Iterable[bytes],
+    *,
+    max_lines: int | None = MAX_LINES,
+    max_bytes: int | None = MAX_BYTES,
+    width: int | None = None,
+    offset: int = 1,
+    whole_lines: bool = False,
+) -> Truncation:
+    """Keep both ends of text, half of each limit for either, and one marker line where lines were left out."""
+    return _at_once(text, Truncator("middle", max_lines, max_bytes, width, offset, whole_lines))
+
+
+def _at_once(text: str | bytes | Iterable[bytes], cutter: Truncator) -> Truncation:
+    if isinstance(text, str):
+        text = to_utf8(text)
+    printed = [cutter.feed(chunk) for chunk in ((text,) if isinstance(text, bytes) else text)]
+    result = cutter.finish()
+    result.text = b"".join([*printed, result.text])
+    return result
+
+
+def format_size(size: int) -> str:
+    """Write a size as Pi does: bytes, or one decimal of KB or MB; ties go up (Pi §5.7)."""
+    if size < 1024:
+        return f"{size}B"
+    unit, name = (1024, "KB") if size < 1 << 20 else (1 << 20, "MB")
+    tenths = (size * 20 + unit) // (2 * unit)
+    return f"{tenths // 10}.{tenths % 10}{name}"
+
+
+class Truncation:
+    """What was kept of an input, and the truth about the rest.
+
+    `text` is what is still to be printed after what `Truncator.feed` returned: all of it, from the functions above.
+    Sizes are in bytes; `first_line` and `last_line` are 0 where no line was kept.
+    """
+
+    __slots__ = (
+        "finished",
+        "first_line_exceeds_limit",
+        "last_line_partial",
+        "left_out",
+        "max_bytes",
+        "max_lines",
+        "output_bytes",
+        "output_lines",
+        "parts",
+        "showing",
+        "text",
+        "total_bytes",
+        "total_lines",
+        "truncated",
+        "truncated_by",
+        "width",
+    )
+
+    text: bytes
+    parts: list[Part]  # what was kept: none, one run, or the two ends
+    truncated: bool
+    truncated_by: str | None  # "lines", "bytes" or "width"
+    total_lines: int
+    total_bytes: int
+    output_lines: int
+    output_bytes: int
+    last_line_partial: bool
+    first_line_exceeds_limit: bool
+    max_lines: int | None
+    max_bytes: int | None
+    left_out: tuple[int, int] | None  # lines and bytes left out of the middle
+    showing: str  # the words of the notice on what was kept
+    width: int | None  # the width, if it shortened some line
+    finished: bool  # False if the input had more to say: a signal, --early-exit
+
+    @property
+    def content(self) -> str:
+        """The text as a string; invalid bytes become U+FFFD."""
+        return self.text.decode("utf-8", "replace")
+
+    @property
+    def first_line(self) -> int:
+        """The number of the first line kept."""
+        return self.parts[0].first if self.parts else 0
+
+    @property
+    def last_line(self) -> int:
+        """The number of the last line kept."""
+        return self.parts[-1].last if self.parts else 0
+
+    def notice(self, saved_as: str | None) -> str:
+        """Return the line that says what was cut, without its newline; empty if there is nothing to say.
+
+        `saved_as` names the file that has the full output, None if there is none (COMMANDS "ctx truncate").
+        """
+        parts = [self.showing] if self.showing else []
+        if self.width is not None:
+            parts.append(f"Some lines shortened to {self.width} characters")
+        if self.truncated:
+            parts.append("Full output not saved" if saved_as is None else f"Full output: {saved_as}")
+        if not self.finished:
+            parts.append("Input not finished")
+        return f"[{'. '.join(parts)}]" if parts else ""
+
+    def as_json(self, saved_as: str | None) -> dict[str, object]:
+        """Return the result under the keys of `ctx truncate --json`."""
+        return {
+            "schema": 1,
+            "content": self.content,
+            "truncated": self.truncated,
+            "truncatedBy": self.truncated_by,
+            "totalLines": self.total_lines,
+            "totalBytes": self.total_bytes,
+            "outputLines": self.output_lines,
+            "outputBytes": self.output_bytes,
+            "firstLine": self.first_line,
+            "lastLine": self.last_line,
+            "lastLinePartial": self.last_line_partial,
+            "firstLineExceedsLimit": self.first_line_exceeds_limit,
+            "maxLines": self.max_lines,
+            "maxBytes": self.max_bytes,
+            "leftOut": None if self.left_out is None else {"lines": self.left_out[0], "bytes": self.left_out[1]},
+            "inputFinished": self.finished,
+            "fullOutputPath": saved_as if self.truncated else None,
+            "notice": self.notice(saved_as) or None,
+        }
+
+
+class Truncator:
+    """Cut one stream: `feed` it chunks and print what that returns, then print the text of `finish`."""
+
+    __slots__ = (
+        "_back",
+        "_cleaners",
+        "_emitted",
+        "_front",
+        "_input",
+        "_keep",
+        "_max_bytes",
+        "_max_lines",
+        "_offset",
+        "_shortener",
+        "_skip",
+        "_text",
+        "_whole_lines",
+    )
+
+    def __init__(
+        self,
+        keep: str = "tail",
+        max_lines: int | None = MAX_LINES,
+        max_bytes: int | None = MAX_BYTES,
+        width: int | None = None,
+        offset: int = 1,
+        whole_lines: bool = False,
+        final_newline: bool = True,
+        strip_ansi: bool = False,
+        collapse_cr: bool = False,
+    ) -> None:
+        unlimited = max_lines is None and max_bytes is None
+        self._keep = "head" if unlimited else keep  # with nothing to leave out, lines can go through as they come
+        self._max_lines, self._max_bytes = max_lines, max_bytes
+        self._whole_lines = whole_lines
+        self._offset = self._skip = offset - 1  # lines before the first one wanted
+        self._cleaners: list[CarriageReturns | AnsiStripper] = []
+        if collapse_cr:
+            self._cleaners.append(CarriageReturns())
+        if strip_ansi:
+            self._cleaners.append(AnsiStripper())
+        self._shortener = LineShortener(width) if width is not None else None
+        self._input = Totals()  # of the raw input
+        changed = self._cleaners or self._offset or self._shortener
+        self._text = Totals() if changed else self._input  # of what the limits apply to
+        front_lines, front_bytes = max_lines, max_bytes
+        if self._keep == "middle":
+            front_lines, front_bytes = _half(max_lines), _half(max_bytes)
+        self._front = Front(front_lines, front_bytes, whole_lines, final_newline) if self._keep != "tail" else None
+        self._back = Back(max_lines, max_bytes, whole_lines, final_newline) if self._keep != "head" else None
+        self._emitted = 0  # bytes that feed() has returned
+
+    @property
+    def cut(self) -> bool:
+        """Whether it is certain that not all of the input will be printed as it is."""
+        return self._over_lines or self._over_bytes or self._shortened
+
+    @property
+    def settled(self) -> bool:
+        """Whether more input can change nothing but the totals."""
+        return self._back is None and self._front is not None and self._front.full
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Take the next piece of the input; return what can be printed already."""
+        self._input.add(chunk)
+        for cleaner in self._cleaners:
+            chunk = cleaner.feed(chunk)
+        return self._from_offset(chunk)
+
+    def finish(self, *, finished: bool = True) -> Truncation:
+        """End the input and return the result; `finished=False` if the input had more to say."""
+        printed = []
+        for number, cleaner in enumerate(self._cleaners):
+            chunk = cleaner.flush()
+            for later in self._cleaners[number + 1 :]:
+                chunk = later.feed(chunk)
+            printed.append(self._from_offset(chunk))
+        if self._shortener:
+            printed.append(self._select(self._shortener.flush()))
+        result = self._result()
+        result.finished = finished
+        result.showing = self._showing(result) if result.truncated and result.truncated_by != "width" else ""
+        result.text = b"".join([*printed, result.text])
+        return result
+
+    @property
+    def _over_lines(self) -> bool:
+        return self._max_lines is not None and self._text.lines > self._max_lines
+
+    @property
+    def _over_bytes(self) -> bool:
+        return self._max_bytes is not None and self._text.bytes > self._max_bytes
+
+    @property
+    def _shortened(self) -> bool:
+        return self._shortener is not None and self._shortener.shortened
+
+    def _from_offset(self, chunk: bytes) -> bytes:
+        while self._skip and chunk:
+            end = chunk.find(LF)
+            if end < 0:
+                return b""
+            chunk = chunk[end + 1 :]
+            self._skip -= 1
+        return self._select(self._shortener.feed(chunk) if self._shortener else chunk)
+
+    def _select(self, chunk: bytes) -> bytes:
+        if not chunk:
+            return b""
+        if self._text is not self._input:
+            self._text.add(chunk)
+        if self._back:
+            self._back.feed(chunk)
+        if not self._front or (self._front.full and not self._front.holding):
+            return b""
+        self._front.feed(chunk)
+        printed = self._front.settle() if self.cut else self._front.take()
+        self._emitted += len(printed)
+        return printed
+
+    def _result(self) -> Truncation:
+        front, back = self._front, self._back
+        first, last = self._offset + 1, self._offset + self._text.lines
+        result = Truncation()
+        result.truncated = self.cut
+        result.left_out = None
+        if not result.truncated:
+            result.text = back.all()[self._emitted :] if back else front.rest() if front else b""
+            result.parts = [Part(first, last, self._text.bytes)] if last >= first else []
+        elif not back:
+            assert front is not None
+            result.text = front.settle(ended=True)
+            result.parts = front.parts(first, self._emitted + len(result.text))
+        elif not front or back.fits():
+            text, lines, partial, _ = back.choose(self._max_lines, self._max_bytes)
+            result.text = text[self._emitted :]
+            result.parts = [Part(last - lines + 1, last, len(text), partial)] if lines else []
+        else:
+            self._join_ends(result, front, back)
+        result.output_bytes = sum(part.size for part in result.parts)
+        result.output_lines = sum(part.lines for part in result.parts)
+        if len(result.parts) == 2 and result.parts[0].last == result.parts[1].first:
+            result.output_lines -= 1  # both ends of one line
+        result.total_lines, result.total_bytes = self._input.lines, self._input.bytes
+        result.max_lines, result.max_bytes = self._max_lines, self._max_bytes
+        result.width = self._shortener.width if self._shortener and self._shortened else None
+        result.last_line_partial = bool(result.parts) and result.parts[-1].partial
+        result.first_line_exceeds_limit = result.truncated and self._first_line_exceeds(front)
+        result.truncated_by = self._reason(result) if result.truncated else None
+        return result
+
+    def _join_ends(self, result: Truncation, front: Front, back: Back) -> None:
+        """Put the head, a marker line and the tail of a middle cut together."""
+        rest = front.settle(ended=True)
+        head_size = self._emitted + len(rest)
+        max_lines = None if self._max_lines is None else self._max_lines - (front.max_lines or 0)
+        max_bytes = None if self._max_bytes is None else self._max_bytes - (front.max_bytes or 0)
+        tail, lines, partial, taken = back.choose(max_lines, max_bytes)
+        first, last = self._offset + 1, self._offset + self._text.lines
+        heads = front.parts(first, head_size)
+        tails = [Part(last - lines + 1, last, len(tail), partial)] if lines else []
+        result.parts = heads + tails
+        whole = sum(part.lines for part in result.parts if not part.partial)
+        left_lines, left_bytes = self._text.lines - whole, max(0, self._text.bytes - front.size - taken)
+        result.left_out = left_lines, left_bytes
+        if any(part.partial for part in result.parts) and left_lines == 1:
+            what = f"{format_size(left_bytes)} of 1 line"
+        else:
+            what = f"{left_lines} {'line' if left_lines == 1 else 'lines'} ({format_size(left_bytes)})"
+        before = LF if heads and heads[0].partial else b""
+        result.text = b"".join((rest, before, f"[... {what} left out ...]".encode(), LF, tail))
+
+    def _first_line_exceeds(self, front: Front | None) -> bool:
+        if front is None or self._max_bytes is None:
+            return False
+        return self._text.first_line > self._max_bytes or (self._back is None and front.too_long)
+
+    def _reason(self, result: Truncation) -> str:
+        partial = any(part.partial for part in result.parts)
+        everything = result.output_lines == self._text.lines and result.output_bytes >= self._text.bytes
+        if everything and not partial:
+            return "width"
+        by_lines = self._over_lines and result.output_lines == self._max_lines and not partial
+        return "lines" if by_lines and not (self._back is None and result.first_line_exceeds_limit) else "bytes"
+
+    def _showing(self, result: Truncation) -> str:
+        """Say which lines are shown, of how many, and which limit cut them."""
+        total = str(result.total_lines)
+        if not result.finished and self.settled:
+            total = f"more than {result.last_line}"
+        limit = ""
+        if result.truncated_by == "bytes" and result.max_bytes is not None:
+            limit = f" ({format_size(result.max_bytes)} limit)"
+        parts = [part for part in result.parts if part.size]
+        if not parts:
+            if self._whole_lines and result.truncated_by == "bytes" and result.max_bytes:
+                number, size = result.total_lines, self._text.last_line
+                if self._front:
+                    number, size = self._offset + 1, self._text.first_line
+                return f"Line {number} is {format_size(size)}, exceeds {format_size(result.max_bytes)} limit"
+            return f"Showing none of {total} {'line' if total == '1' else 'lines'}{limit}"
+        if len(parts) == 1 and parts[0].partial:
+            side, size = ("first", self._text.first_line) if self._front else ("last", self._text.last_line)
+            shown = f"{side} {format_size(parts[0].size)} of line {parts[0].first}"
+            return f"Showing {shown} (line is {format_size(size)})" if result.finished else f"Showing {shown}"
+        words = []
+        for part, side in zip(parts, ("first", "last"), strict=False):
+            if part.partial:
+                words.append(f"{side} {format_size(part.size)} of line {part.first}")
+            else:
+                words.append(f"{'' if words and words[0][0] == 'l' else 'lines '}{part.first}-{part.last}")
+        return f"Showing {' and '.join(words)} of {total}{limit}"
+
+
+def _half(limit: int | None) -> int | None:
+    """Return the share of the head in a middle cut; the tail gets the odd one."""
+    return None if limit is None else limit // 2
