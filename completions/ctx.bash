@@ -12,7 +12,7 @@ _ctx() {
     case $name in
     'truncate')
         words='--tail --head --middle --lines -n --bytes -c --line-width -w --offset --whole-lines --notice --spill --spill-dir --strip-ansi --cr --early-exit --exit-code --json --quiet -q -h --help'
-        operands='compgen -f'
+        operands='file'
         case $previous in
             --lines|-n) values='' ;;
             --bytes|-c) values='' ;;
@@ -25,7 +25,7 @@ _ctx() {
         ;;
     'run')
         words='--tail --head --middle --lines -n --bytes -c --line-width -w --offset --whole-lines --notice --spill --spill-dir --strip-ansi --cr --timeout --shell --live --json --quiet -q -h --help'
-        operands='compgen -c'
+        operands='command'
         case $previous in
             --lines|-n) values='' ;;
             --bytes|-c) values='' ;;
@@ -45,7 +45,7 @@ _ctx() {
     elif [[ $current == -* || -z $operands ]]; then
         COMPREPLY=($(compgen -W "${words// /$IFS}" -- "$current"))
     else
-        COMPREPLY=($($operands -- "$current"))
+        COMPREPLY=($(compgen -A "$operands" -- "$current"))
     fi
 }
 complete -o filenames -F _ctx ctx

@@ -15,7 +15,7 @@ def bash(every: list[Command], summaries: dict[str, str]) -> str:
             for param in command.options
             if param.kind != "flag"
         )
-        operands = "compgen -c" if command.takes_a_command else "compgen -f"
+        operands = "command" if command.takes_a_command else "file"
         cases.append(
             f"    '{command.name}')\n        words='{words} -h --help'\n        operands='{operands}'\n"
             f"        case $previous in\n{values}        esac\n        ;;\n"
@@ -41,7 +41,7 @@ _ctx() {{
     elif [[ $current == -* || -z $operands ]]; then
         COMPREPLY=($(compgen -W "${{words// /$IFS}}" -- "$current"))
     else
-        COMPREPLY=($($operands -- "$current"))
+        COMPREPLY=($(compgen -A "$operands" -- "$current"))
     fi
 }}
 complete -o filenames -F _ctx ctx
