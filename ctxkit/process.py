@@ -1,4 +1,4 @@
-"""The process itself: its standard streams and operands, what it says on standard error, its signals and environment.
+"""The process itself: standard streams, operands, what is said on standard error, signals, environment, clock, ids.
 
 With `files`, `spill` and `child` this is the edge: the only modules that touch the outside world (DESIGN rule 2). It
 is imported at every start, so it imports only what the interpreter has loaded anyway or loads at once; `_signal` is
@@ -11,13 +11,14 @@ import errno
 import os
 import select
 import sys
+import time
 
 from ctxkit.errors import CtxError, InputError, OutputError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Container, Generator, Iterator
     from types import FrameType, TracebackType
     from typing import Any
 else:
@@ -316,3 +317,33 @@ def state_home() -> str:
     if not os.path.isabs(base):  # the XDG rule: a relative path is invalid and ignored
         base = os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.join(base, "ctxkit")
+
+
+# -- clock and ids ---------------------------------------------------------------------------------------------------
+
+
+def now() -> int:
+    """Return the time in milliseconds since 1970, UTC."""
+    return time.time_ns() // 1_000_000
+
+
+def timestamp(milliseconds: int) -> str:
+    """Write a time as sessions do: ISO 8601, UTC, with milliseconds."""
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest:03d}Z"
+
+
+def new_entry_id(taken: Container[str]) -> str:
+    """Return an id of 8 hexadecimal digits that is not taken, as Pi makes them (Pi §1.3)."""
+    while (made := os.urandom(4).hex()) in taken:
+        pass
+    return made
+
+
+def new_session_id() -> str:
+    """Return a UUID of version 7, which sorts by time (RFC 9562)."""
+    raw = bytearray(now().to_bytes(6, "big") + os.urandom(10))
+    raw[6] = raw[6] & 0x0F | 0x70
+    raw[8] = raw[8] & 0x3F | 0x80
+    digits = raw.hex()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
