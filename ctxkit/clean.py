@@ -5,8 +5,12 @@ Nothing here needs `re`: the filters that use it start in the time of bare Pytho
 """
 
 REPLACEMENT = "\ufffd".encode()
-LONGEST_SCREEN_LINE = 1 << 20  # characters; a longer line is no progress bar, and memory stays bounded
-ESC = 0x1B
+LONGEST_SCREEN_LINE = 1 << 16  # bytes without a CR; a longer line is no progress bar, and memory stays bounded
+LONGEST_ESCAPES = 1 << 12  # characters; a longer run of escapes between two characters is no colour
+ESC = b"\x1b"
+CSI_PARAMETERS = bytes(range(0x20, 0x40))
+INTERMEDIATES = bytes(range(0x20, 0x30))  # of sequences such as ESC ( B, which designates a character set
+KINDS = {ord("["): "csi", ord("]"): "osc", **dict.fromkeys(b"PX^_", "string")}  # by the byte after ESC
 
 
 def to_utf8(text: str) -> bytes:
@@ -45,12 +49,30 @@ def whole_characters(data: bytes) -> int:
     return len(data)
 
 
-def skip_continuation(data: bytes) -> bytes:
-    """Drop the rest of a character that was cut off at the beginning (at most 3 bytes)."""
-    start = 0
-    while start < min(3, len(data)) and data[start] & 0xC0 == 0x80:
-        start += 1
-    return data[start:]
+def character_across(data: bytes, at: int) -> tuple[int, int]:
+    """Return where the character begins and ends that a cut at `at` would part; (at, at) if it parts none.
+
+    An invalid byte sequence that becomes one U+FFFD counts as one character.
+    """
+    at = max(0, min(at, len(data)))
+    for start in range(at - 1, max(-1, at - 4), -1):
+        byte = data[start]
+        if byte < 0x80:
+            break
+        if byte >= 0xC0:
+            end = start + _character_size(data[start : start + 4])
+            return (start, end) if end > at else (at, at)
+    return at, at
+
+
+def _character_size(data: bytes) -> int:
+    """Return the size of the character at the beginning of data, which is a lead byte."""
+    size = 2 if data[0] < 0xE0 else 3 if data[0] < 0xF0 else 4
+    try:
+        data[:size].decode()
+    except UnicodeDecodeError as error:
+        return error.end
+    return size
 
 
 class AnsiStripper:
@@ -62,27 +84,20 @@ class AnsiStripper:
     __slots__ = ("_state",)
 
     def __init__(self) -> None:
-        self._state = ""  # where in a sequence the last chunk ended: "", "esc", "nf", "csi", "osc", "string"...
+        self._state = (
+            ""  # what the last chunk ended in: "", "escape", "csi", "single", "osc", "string", "osc escape"...
+        )
 
     def feed(self, data: bytes) -> bytes:
         """Return the visible part of data."""
         if not self._state and ESC not in data:
             return data
-        out = []
-        at = 0
-        while at < len(data):
-            if not self._state:
-                escape = data.find(ESC, at)
-                if escape < 0:
-                    out.append(data[at:])
-                    break
-                out.append(data[at:escape])
-                self._state = "esc"
-                at = escape + 1
-            elif self._state in ("osc", "string"):
-                at = self._end_of_string(data, at)
-            else:
-                at = self._step(data[at], at)
+        first, *pieces = data.split(ESC)
+        out = [self._visible(first)]
+        for piece in pieces:
+            in_string = self._state.removesuffix(" escape")
+            self._state = f"{in_string} escape" if in_string in ("osc", "string") else "escape"
+            out.append(self._visible(piece))
         return b"".join(out)
 
     def flush(self) -> bytes:
@@ -90,56 +105,54 @@ class AnsiStripper:
         self._state = ""
         return b""
 
-    def _end_of_string(self, data: bytes, at: int) -> int:
-        ends = [data.find(end, at) for end in (b"\x1b", b"\n", b"\x07" if self._state == "osc" else b"\n")]
-        found = min((end for end in ends if end >= 0), default=len(data))
-        if found == len(data):
-            return found
-        byte = data[found]
-        if byte == ESC:
-            self._state = "st in osc" if self._state == "osc" else "st in string"
-            return found + 1
-        self._state = ""
-        return found if byte == 0x0A else found + 1
-
-    def _step(self, byte: int, at: int) -> int:
-        """Take one byte of a sequence; return where to go on (`at` itself where the byte is ordinary text)."""
+    def _visible(self, piece: bytes) -> bytes:
+        """Return what is visible of a piece without an ESC."""
+        if not piece or not self._state:
+            return piece
         state, self._state = self._state, ""
-        if state.startswith("st in "):
-            if byte == 0x5C:  # ESC \ ends the string
-                return at + 1
-            self._state = state.removeprefix("st in ")  # an escape inside the string (tmux pass-through)
-            return at
-        if state == "csi":
-            if 0x20 <= byte <= 0x3F:
-                self._state = "csi"
-                return at + 1
-            return at + 1 if 0x40 <= byte <= 0x7E else at
-        if 0x20 <= byte <= 0x2F:  # designate a character set and the like: ESC ( B
-            self._state = "nf"
-            return at + 1
-        if state == "esc":
-            self._state = "csi" if byte == 0x5B else "osc" if byte == 0x5D else "string" if byte in b"PX^_" else ""
-        return at + 1 if 0x30 <= byte <= 0x7E else at
+        if state == "escape":
+            state = KINDS.get(piece[0], "single")
+            if state != "single":
+                piece = piece[1:]
+        elif state.endswith(" escape"):
+            if piece.startswith(b"\\"):  # ESC \ ends the string
+                return piece[1:]
+            state = state.removesuffix(" escape")  # an escape inside the string (tmux pass-through)
+        if state in ("csi", "single"):
+            parameters, final = (CSI_PARAMETERS, 0x40) if state == "csi" else (INTERMEDIATES, 0x30)
+            text = piece.lstrip(parameters)
+            if text:
+                return text[1:] if final <= text[0] <= 0x7E else text
+        else:
+            end = piece.find(b"\n")
+            bell = piece.find(b"\x07", 0, end if end >= 0 else len(piece)) if state == "osc" else -1
+            if bell >= 0:
+                return piece[bell + 1 :]
+            if end >= 0:
+                return piece[end:]
+        self._state = state
+        return b""
 
 
 class CarriageReturns:
     """Show each line as a terminal would after its carriage returns: later text overwrites earlier text.
 
-    CRLF is left alone. A character takes one column; `ESC [ K` erases, other escapes take no column. A line longer
-    than LONGEST_SCREEN_LINE goes through as it is up to there.
+    CRLF is left alone. A character takes one column; `ESC [ K` erases, other escapes take no column and stay before
+    the character that follows. A line longer than LONGEST_SCREEN_LINE goes through as it is up to there.
     """
 
-    __slots__ = ("_chunks", "_screen", "_size")
+    __slots__ = ("_chunks", "_escapes", "_screen", "_size")
 
     def __init__(self) -> None:
-        self._screen: list[str] | None = None  # the columns of the open line so far; None while no CR was in it
+        # The columns of the open line, each a character with the escapes before it, "" if erased; None before its CR.
+        self._screen: list[str] | None = None
+        self._escapes = ""  # before the next character
         self._chunks: list[bytes] = []  # the open segment: after the last CR or LF
         self._size = 0
 
     def feed(self, data: bytes) -> bytes:
         """Return the lines that data completes, collapsed."""
-        if self._screen is None and b"\r" not in data and not self._ends_in_cr():
+        if b"\r" not in data and not self._ends_in_cr() and (self._screen is None or b"\n" not in data):
             end = data.rfind(b"\n") + 1
             if end:
                 done = b"".join(self._chunks) + data[:end]
@@ -179,44 +192,63 @@ class CarriageReturns:
     def _line(self, line: bytes) -> bytes:
         """Return a complete line, without its LF, as shown."""
         crlf = b"\r" if line.endswith(b"\r") else b""
-        if self._screen is None and b"\r" not in line.rstrip(b"\r"):
-            return line.rstrip(b"\r") + crlf
-        for segment in line.rstrip(b"\r").split(b"\r"):
+        segments = line.rstrip(b"\r").split(b"\r")
+        if self._screen is None and len(segments) == 1:
+            return segments[0] + crlf
+        for segment in segments:
             self._overwrite(segment)
-        shown = "".join(self._screen or ())
-        self._screen = None
+        screen = self._screen or []
+        while screen and not screen[-1]:
+            screen.pop()
+        shown = "".join([cell or " " for cell in screen]) + self._escapes
+        self._screen, self._escapes = None, ""
         return shown.encode("utf-8", "surrogateescape") + crlf
 
     def _overwrite(self, segment: bytes) -> None:
-        screen = self._screen if self._screen is not None else []
-        self._screen = screen
+        if self._screen is None:
+            self._screen = []
+        screen = self._screen
         text = segment.decode("utf-8", "surrogateescape")
-        if "\x1b" not in text:
-            screen[: len(text)] = text
-            return
-        column, prefix, at = 0, "", 0
+        column = at = 0
         while at < len(text):
-            if text[at] != "\x1b":
-                screen[column : column + 1] = [prefix + text[at]]
-                column, prefix, at = column + 1, "", at + 1
-                continue
-            end = _end_of_escape(text, at)
-            escape, at = text[at:end], end
-            if escape in ("\x1b[K", "\x1b[0K"):
-                del screen[column:]
-            elif escape == "\x1b[2K":
-                screen[:column] = " " * min(column, len(screen))
-                del screen[column:]
-            else:
-                prefix += escape
-        if prefix:
-            screen[column:column] = [prefix]
+            end = text.find("\x1b", at)
+            if end < 0:
+                end = len(text)
+            if end > at:
+                screen[column : column + end - at] = text[at:end]
+                screen[column] = self._escapes + screen[column]
+                self._escapes = ""
+                column += end - at
+            if end < len(text):
+                at, end = end, _end_of_escape(text, end)
+                self._escape(text[at:end], screen, column)
+            at = end
+
+    def _escape(self, escape: str, screen: list[str], column: int) -> None:
+        if escape in ("\x1b[K", "\x1b[0K", "\x1b[2K"):
+            del screen[column:]
+        if escape in ("\x1b[1K", "\x1b[2K"):
+            erased = min(column + 1, len(screen))
+            screen[:erased] = [""] * erased
+        if not (escape.startswith("\x1b[") and escape.endswith("K")):
+            # the same escape again makes the earlier one void, so bars do not pile up their colours
+            self._escapes = self._escapes.replace(escape, "") + escape
+            if len(self._escapes) > LONGEST_ESCAPES:
+                self._escapes = ""
 
 
 def _end_of_escape(text: str, at: int) -> int:
-    if text[at + 1 : at + 2] != "[":
-        return min(at + 2, len(text))
-    end = at + 2
-    while end < len(text) and " " <= text[end] <= "?":
+    """Return where the escape sequence ends that begins at `at`."""
+    kind = text[at + 1 : at + 2]
+    if kind and kind in "]PX^_":  # a string, up to BEL or ESC \\
+        escape = text.find("\x1b", at + 2)
+        bell = text.find("\x07", at + 2, escape if escape >= 0 else len(text))
+        if bell >= 0:
+            return bell + 1
+        if escape < 0:
+            return len(text)
+        return escape + 2 if text[escape + 1 : escape + 2] == "\\" else escape
+    end, last = (at + 2, "?") if kind == "[" else (at + 1, "/")  # CSI parameters; "ESC ( B"
+    while end < len(text) and " " <= text[end] <= last:
         end += 1
     return min(end + 1, len(text))

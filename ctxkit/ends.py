@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ctxkit.clean import mend_utf8, skip_continuation, valid_utf8, whole_characters
+from ctxkit.clean import character_across, mend_utf8, valid_utf8, whole_characters
 
 LF = b"\n"
 BLOCK = 1 << 15  # bytes; smaller chunks are joined, so that a byte-wise producer does not cost a list of bytes
+CONTEXT = 3  # bytes beyond a cut that tell whether it parts a character
 
 
 class Part:
@@ -41,6 +42,16 @@ class Totals:
     def lines(self) -> int:
         return self._newlines + (self._open > 0)
 
+    @property
+    def first_line_ends(self) -> bool:
+        """Whether the first line has its LF."""
+        return self._newlines > 0
+
+    @property
+    def last_line_ends(self) -> bool:
+        """Whether the last line has its LF."""
+        return self._newlines > 0 and not self._open
+
     def add(self, data: bytes) -> None:
         size = len(data)
         newlines = size - len(data.replace(LF, b""))  # 1.6 to 4 times the speed of count()
@@ -64,169 +75,106 @@ class Totals:
 
 
 class Front:
-    """The beginning of a stream: whole lines while they fit, or the beginning of a first line that does not."""
+    """The beginning of a stream, within limits. What is kept whatever comes is handed out at once."""
 
     __slots__ = (
-        "_dirty",
+        "_bytes",
         "_final_newline",
         "_held",
-        "_open",
-        "_open_size",
-        "_partial",
+        "_in_line",
+        "_max_bytes",
+        "_max_lines",
+        "_newlines",
+        "_waiting",
         "_whole_lines",
+        "chosen",
         "full",
         "lines",
-        "max_bytes",
-        "max_lines",
+        "partial",
         "size",
+        "taken",
         "too_long",
     )
 
     def __init__(self, max_lines: int | None, max_bytes: int | None, whole_lines: bool, final_newline: bool) -> None:
-        self.max_lines, self.max_bytes = max_lines, max_bytes
+        self._max_lines, self._max_bytes = max_lines, max_bytes
         self._whole_lines, self._final_newline = whole_lines, final_newline
-        self.lines = self.size = 0  # accepted: complete lines, bytes
-        self.full = False  # something was refused, so all that follows is refused, too
+        self._held: list[bytes] = []
+        self._newlines = self._bytes = 0  # of all that came
+        self._waiting = not final_newline  # what is held shows as it is, or otherwise if the input is cut
+        self._in_line = False  # what was handed out ends within a line
+        self.full = False  # more came than fits, and what is held is enough to choose from
+        self.chosen = False
+        self.lines = self.size = 0  # kept: handed out, or chosen
+        self.taken = 0  # bytes of the stream that were kept
+        self.partial = False  # only the beginning of the first line was kept
         self.too_long = False  # the first line alone exceeds the byte limit
-        self._partial = False
-        self._held: list[bytes] = []  # accepted, not yet handed out
-        self._dirty = False  # what is held is not valid UTF-8: it depends on the end whether it must be
-        self._open: list[bytes] = []  # an open line, not yet accepted
-        self._open_size = 0
 
-    @property
-    def holding(self) -> bool:
-        return bool(self._held)
-
-    def feed(self, data: bytes) -> None:
-        end = 0 if self.full else data.rfind(LF) + 1
-        if end:
-            block = b"".join([*self._open, data[:end]])
-            self._open, self._open_size = [], 0
-            self._accept_lines(block)
-        rest = data[end:]
-        if self.full or not rest:
-            return
-        if self.lines == self.max_lines:
-            self.full = True
-        elif self.max_bytes is None:
-            self._accept(rest)
-        else:
-            self._open.append(rest)
-            self._open_size += len(rest)
-            if self.size + self._open_size > self.max_bytes:
-                self._refuse(b"".join(self._open))
-
-    def take(self) -> bytes:
-        """Hand out what was accepted and is valid UTF-8: it is printed whether or not the input will be cut."""
-        if self._dirty or not self._held or not self._final_newline:
+    def feed(self, data: bytes) -> bytes:
+        """Take the next piece of the stream; return what can be handed out."""
+        if self.full or not data:
             return b""
-        data = b"".join(self._held)
-        end = whole_characters(data)
-        self._dirty = not valid_utf8(data[:end])
-        if self._dirty:
-            self._held = [data]
+        newlines = len(data) - len(data.replace(LF, b""))
+        self._held.append(data)
+        self._newlines += newlines
+        self._bytes += len(data)
+        over_lines = self._max_lines is not None and self._newlines + (data[-1] != 0x0A) > self._max_lines
+        excess = 0 if self._max_bytes is None else self._bytes - self._max_bytes - (not self._final_newline)
+        self.full = over_lines or (excess > 0 and (excess > CONTEXT or data[-1] < 0x80))
+        if over_lines or excess > 0 or self._waiting or not (newlines or self._max_bytes is None):
             return b""
-        self._held = [data[end:]] if data[end:] else []
-        return data[:end]
+        held = b"".join(self._held)
+        end = whole_characters(held) if self._max_bytes is None else held.rfind(LF) + 1
+        text = held[:end]
+        self._waiting = not valid_utf8(text)
+        if self._waiting:
+            self._held = [held]
+            return b""
+        self._held = [held[end:]] if end < len(held) else []
+        if text:
+            self.lines = self._newlines
+            self.size += len(text)
+            self.taken += len(text)
+            self._in_line = text[-1] != 0x0A
+        return text
 
     def rest(self) -> bytes:
         """Hand out, as it is, all that is left of an input that fits."""
-        return b"".join([*self._held, *self._open])
+        return b"".join(self._held)
 
-    def settle(self, ended: bool = False) -> bytes:
-        """Hand out what was accepted as valid UTF-8; now that the input is known to be cut, it must be that."""
-        if not self._final_newline and not ended:
-            return b""
-        if ended and not self.full and self._open:
-            self._accept(b"".join(self._open))
-            self._open = []
-        data = b"".join(self._held)
-        end = len(data) if ended else whole_characters(data)
-        self._held = [data[end:]] if data[end:] else []
-        data = data[:end]
-        if not valid_utf8(data):
-            data = self._mend(data)
-        if ended and not self._partial:
-            self.lines += bool(data) and not data.endswith(LF)
-            if not self._final_newline:
-                data = data.removesuffix(LF)
-        return data
-
-    def parts(self, first: int, size: int) -> list[Part]:
-        """Describe what was handed out: `size` bytes, beginning with line number `first`."""
-        if self._partial:
-            return [Part(first, first, size, True)] if size else []
-        return [Part(first, first + self.lines - 1, size)] if self.lines else []
-
-    def _accept_lines(self, block: bytes) -> None:
-        count = len(block) - len(block.replace(LF, b""))
-        limit = None if self.max_bytes is None else self.max_bytes + (not self._final_newline)
-        if (self.max_lines is None or self.lines + count <= self.max_lines) and (
-            limit is None or self.size + len(block) <= limit
-        ):
-            self._accept(block)
-            self.lines += count
-            return
-        at = 0
-        while at < len(block):
-            if self.lines == self.max_lines:
-                self.full = True
+    def choose(self) -> bytes:
+        """Hand out, as valid UTF-8, what else is kept of an input that is cut; no more is needed of it."""
+        held = b"".join(self._held)
+        self._held = []
+        self.full = self.chosen = True
+        valid = valid_utf8(held)
+        room = None if self._max_bytes is None else self._max_bytes - self.size
+        stop = lines = size = 0
+        while stop < len(held) and (self._max_lines is None or self.lines + lines < self._max_lines):
+            end = held.find(LF, stop) + 1 or len(held)
+            size += end - stop if valid else len(mend_utf8(held[stop:end]))
+            spare = not self._final_newline and held[end - 1] == 0x0A
+            if room is not None and size - spare > room:
+                self.too_long = not self.size and not stop
                 break
-            end = block.find(LF, at) + 1
-            if limit is not None and self.size + end > limit:
-                break
-            self.lines += 1
-            at = end
-        accepted, refused = block[:at], block[at:]
-        self._accept(accepted)
-        if refused and not self.full:
-            self._refuse(refused[: refused.find(LF) + 1])
+            stop = end
+            lines += 1
+        if self.too_long and not self._whole_lines:
+            stop = beginning(held[: held.find(LF) + 1] or held, room or 0)
+            self.partial = True
+        text = mend_utf8(held[:stop])
+        if not self._final_newline:
+            text = text.removesuffix(LF)
+        self.lines += lines or (self._in_line and not stop)
+        self.size += len(text)
+        self.taken += stop
+        return text
 
-    def _accept(self, data: bytes) -> None:
-        if data:
-            self._held.append(data)
-            self.size += len(data)
-
-    def _refuse(self, line: bytes) -> None:
-        """Stop before a line that does not fit; keep its beginning if it is the first."""
-        self.full = True
-        self._open = []
-        if self.size or self.max_bytes is None:
-            return
-        self.too_long = True
-        if not self._whole_lines:
-            self._partial = True
-            self._accept(line[: whole_characters(line[: self.max_bytes])])
-
-    def _mend(self, data: bytes) -> bytes:
-        """Replace invalid sequences, and refuse lines that no longer fit: U+FFFD is longer than what it replaces."""
-        if self.max_bytes is None:
-            return mend_utf8(data)
-        handed_out = self.size - len(data) - sum(map(len, self._held))
-        room = self.max_bytes - handed_out
-        if self._partial:
-            return beginning(mend_utf8(data), room)
-        lines = data.split(LF)
-        kept: list[bytes] = []
-        size = 0
-        for number, line in enumerate(lines):
-            ended = LF if number < len(lines) - 1 else b""
-            mended = mend_utf8(line) + ended
-            if size + len(mended) > room:
-                dropped = len(lines) - 1 - number
-                self.full, self.lines, self._held, self._open = True, self.lines - dropped, [], []
-                self.size = handed_out + size
-                if not self.size:
-                    self.too_long = True
-                    self._partial = not self._whole_lines
-                    return b"" if self._whole_lines else beginning(mended, room)
-                break
-            kept.append(mended)
-            size += len(mended)
-        else:
-            self.size = handed_out + size + sum(map(len, self._held))
-        return b"".join(kept)
+    def parts(self, first: int) -> list[Part]:
+        """Describe what was kept; its first line has the number `first`."""
+        if self.partial:
+            return [Part(first, first, self.size, True)] if self.size else []
+        return [Part(first, first + self.lines - 1, self.size)] if self.lines else []
 
 
 class Back:
@@ -254,6 +202,7 @@ class Back:
         self._whole = True  # nothing was dropped yet
 
     def feed(self, data: bytes) -> None:
+        """Take the next piece of the stream."""
         count = 0 if self._max_bytes is not None else len(data) - len(data.replace(LF, b""))
         self._bytes += len(data)
         self._lines += count
@@ -288,37 +237,45 @@ class Back:
         The result is (text, lines, whether only the end of a line was kept, bytes taken from the stream).
         """
         data = self.all()
-        valid = valid_utf8(data) or valid_utf8(skip_continuation(data))
-        extra = 1 if not self._final_newline and data.endswith(LF) else 0  # that newline is not kept, nor counted
+        spare = not self._final_newline and data.endswith(LF)  # that newline is not kept, nor counted
+        room = None if max_bytes is None else max_bytes + spare
+        valid = valid_utf8(data)
         start, lines, size = len(data), 0, 0
         while start > 0 and (max_lines is None or lines < max_lines):
             begin = data.rfind(LF, 0, start - 1) + 1
             if begin == 0 and not self._whole:
-                break  # the beginning of this line is gone
+                break  # more is held than fits, so this line does not
             size += start - begin if valid else len(mend_utf8(data[begin:start]))
-            if max_bytes is not None and size > max_bytes + extra:
+            if room is not None and size > room:
                 break
             start = begin
             lines += 1
-        kept = data[start:]
-        if lines or max_lines == 0 or self._whole_lines or not data or max_bytes is None:
-            text = mend_utf8(kept)
-            return text[: len(text) - extra] if kept else text, lines, False, len(kept)
-        kept = data[max(0, len(data) - max_bytes - extra) :]
-        text = mend_utf8(skip_continuation(kept)) if len(kept) < len(data) or not self._whole else mend_utf8(kept)
-        if len(text) > max_bytes + extra:
-            text = skip_continuation(text[len(text) - max_bytes - extra :])
-        return text[: len(text) - extra], 1, True, len(kept)
+        partial = not lines and max_lines != 0 and bool(data) and room is not None and not self._whole_lines
+        if partial:
+            start, lines = ending(data, room or 0), 1
+        text = mend_utf8(data[start:])
+        return text[: len(text) - (spare and bool(text))], lines, partial, len(data) - start
 
     def _can_spare_first(self) -> bool:
         rest = self._bytes - len(self._held[0])
-        if self._max_bytes is not None and rest > self._max_bytes + 4:  # a character cut off, a byte before, a newline
+        if self._max_bytes is not None and rest > self._max_bytes + 1 + CONTEXT:  # 1: a newline that is not counted
             return True
         if self._max_bytes is not None or self._max_lines is None:
             return False
         return self._lines - self._newlines[0] > self._max_lines
 
 
-def beginning(text: bytes, size: int) -> bytes:
-    """Return at most `size` bytes of valid UTF-8 text, whole characters."""
-    return text[: whole_characters(text[:size])]
+def beginning(data: bytes, size: int) -> int:
+    """Return how many bytes of data can be kept from its beginning, so that they are, mended, at most `size` bytes."""
+    stop, _ = character_across(data, size)
+    while (excess := len(mend_utf8(data[:stop])) - size) > 0:
+        stop, _ = character_across(data, stop - (excess + 2) // 3)  # mending makes a byte at most three
+    return stop
+
+
+def ending(data: bytes, size: int) -> int:
+    """Return where the end of data begins that is, mended, at most `size` bytes."""
+    _, start = character_across(data, len(data) - size)
+    while (excess := len(mend_utf8(data[start:])) - size) > 0:
+        _, start = character_across(data, start + (excess + 2) // 3)
+    return start

@@ -184,12 +184,16 @@ class Truncation:
 
 
 class Truncator:
-    """Cut one stream: `feed` it chunks and print what that returns, then print the text of `finish`."""
+    """Cut one stream: `feed` it chunks and print what that returns, then print the text of `finish`.
+
+    `keep` is "head", "tail" or "middle". `strip_ansi` and `collapse_cr` clean the text before anything is measured.
+    """
 
     __slots__ = (
         "_back",
         "_cleaners",
         "_emitted",
+        "_final_newline",
         "_front",
         "_input",
         "_keep",
@@ -214,25 +218,29 @@ class Truncator:
         strip_ansi: bool = False,
         collapse_cr: bool = False,
     ) -> None:
-        unlimited = max_lines is None and max_bytes is None
-        self._keep = "head" if unlimited else keep  # with nothing to leave out, lines can go through as they come
+        max_lines, max_bytes = _not_negative(max_lines), _not_negative(max_bytes)
+        unlimited = max_lines is None and max_bytes is None and final_newline
+        self._keep = "all" if unlimited else keep
         self._max_lines, self._max_bytes = max_lines, max_bytes
-        self._whole_lines = whole_lines
-        self._offset = self._skip = offset - 1  # lines before the first one wanted
+        self._whole_lines, self._final_newline = whole_lines, final_newline
+        self._offset = self._skip = max(0, offset - 1)  # lines before the first one wanted
         self._cleaners: list[CarriageReturns | AnsiStripper] = []
         if collapse_cr:
             self._cleaners.append(CarriageReturns())
         if strip_ansi:
             self._cleaners.append(AnsiStripper())
-        self._shortener = LineShortener(width) if width is not None else None
+        self._shortener = LineShortener(max(0, width)) if width is not None else None
         self._input = Totals()  # of the raw input
         changed = self._cleaners or self._offset or self._shortener
         self._text = Totals() if changed else self._input  # of what the limits apply to
-        front_lines, front_bytes = max_lines, max_bytes
+        self._front: Front | None = None
+        self._back: Back | None = None
+        if self._keep == "head":
+            self._front = Front(max_lines, max_bytes, whole_lines, final_newline)
         if self._keep == "middle":
-            front_lines, front_bytes = _half(max_lines), _half(max_bytes)
-        self._front = Front(front_lines, front_bytes, whole_lines, final_newline) if self._keep != "tail" else None
-        self._back = Back(max_lines, max_bytes, whole_lines, final_newline) if self._keep != "head" else None
+            self._front = Front(_half(max_lines), _half(max_bytes), whole_lines, final_newline)
+        if self._keep in ("tail", "middle"):
+            self._back = Back(max_lines, max_bytes, whole_lines, final_newline)
         self._emitted = 0  # bytes that feed() has returned
 
     @property
@@ -243,7 +251,7 @@ class Truncator:
     @property
     def settled(self) -> bool:
         """Whether more input can change nothing but the totals."""
-        return self._back is None and self._front is not None and self._front.full
+        return self._keep == "head" and self._front is not None and self._front.full
 
     def feed(self, chunk: bytes) -> bytes:
         """Take the next piece of the input; return what can be printed already."""
@@ -280,13 +288,22 @@ class Truncator:
     def _shortened(self) -> bool:
         return self._shortener is not None and self._shortener.shortened
 
+    @property
+    def _last(self) -> int:
+        """The number of the last line so far."""
+        return self._offset + self._text.lines
+
     def _from_offset(self, chunk: bytes) -> bytes:
-        while self._skip and chunk:
-            end = chunk.find(LF)
-            if end < 0:
+        if self._skip:
+            newlines = len(chunk) - len(chunk.replace(LF, b""))
+            if newlines < self._skip:
+                self._skip -= newlines
                 return b""
-            chunk = chunk[end + 1 :]
-            self._skip -= 1
+            end = 0
+            while self._skip:
+                end = chunk.find(LF, end) + 1
+                self._skip -= 1
+            chunk = chunk[end:]
         return self._select(self._shortener.feed(chunk) if self._shortener else chunk)
 
     def _select(self, chunk: bytes) -> bytes:
@@ -296,31 +313,34 @@ class Truncator:
             self._text.add(chunk)
         if self._back:
             self._back.feed(chunk)
-        if not self._front or (self._front.full and not self._front.holding):
+        if not self._front:
+            return b"" if self._back else chunk
+        if self._front.chosen:
             return b""
-        self._front.feed(chunk)
-        printed = self._front.settle() if self.cut else self._front.take()
+        printed = self._front.feed(chunk)
+        if self._front.full and self.cut:
+            printed += self._front.choose()
         self._emitted += len(printed)
         return printed
 
     def _result(self) -> Truncation:
         front, back = self._front, self._back
-        first, last = self._offset + 1, self._offset + self._text.lines
+        first, last = self._offset + 1, self._last
         result = Truncation()
         result.truncated = self.cut
         result.left_out = None
-        if not result.truncated:
+        result.text = b""
+        if self._keep == "all" or not result.truncated:
             result.text = back.all()[self._emitted :] if back else front.rest() if front else b""
             result.parts = [Part(first, last, self._text.bytes)] if last >= first else []
-        elif not back:
-            assert front is not None
-            result.text = front.settle(ended=True)
-            result.parts = front.parts(first, self._emitted + len(result.text))
-        elif not front or back.fits():
+        elif front and not back:
+            result.text = b"" if front.chosen else front.choose()
+            result.parts = front.parts(first)
+        elif back and (not front or back.fits()):
             text, lines, partial, _ = back.choose(self._max_lines, self._max_bytes)
             result.text = text[self._emitted :]
             result.parts = [Part(last - lines + 1, last, len(text), partial)] if lines else []
-        else:
+        elif front and back:
             self._join_ends(result, front, back)
         result.output_bytes = sum(part.size for part in result.parts)
         result.output_lines = sum(part.lines for part in result.parts)
@@ -330,64 +350,65 @@ class Truncator:
         result.max_lines, result.max_bytes = self._max_lines, self._max_bytes
         result.width = self._shortener.width if self._shortener and self._shortened else None
         result.last_line_partial = bool(result.parts) and result.parts[-1].partial
-        result.first_line_exceeds_limit = result.truncated and self._first_line_exceeds(front)
+        result.first_line_exceeds_limit = result.truncated and self._first_line_exceeds()
         result.truncated_by = self._reason(result) if result.truncated else None
         return result
 
     def _join_ends(self, result: Truncation, front: Front, back: Back) -> None:
         """Put the head, a marker line and the tail of a middle cut together."""
-        rest = front.settle(ended=True)
-        head_size = self._emitted + len(rest)
-        max_lines = None if self._max_lines is None else self._max_lines - (front.max_lines or 0)
-        max_bytes = None if self._max_bytes is None else self._max_bytes - (front.max_bytes or 0)
+        rest = b"" if front.chosen else front.choose()
+        max_lines = None if self._max_lines is None else self._max_lines - self._max_lines // 2
+        max_bytes = None if self._max_bytes is None else self._max_bytes - self._max_bytes // 2
         tail, lines, partial, taken = back.choose(max_lines, max_bytes)
-        first, last = self._offset + 1, self._offset + self._text.lines
-        heads = front.parts(first, head_size)
-        tails = [Part(last - lines + 1, last, len(tail), partial)] if lines else []
+        heads = front.parts(self._offset + 1)
+        tails = [Part(self._last - lines + 1, self._last, len(tail), partial)] if lines else []
         result.parts = heads + tails
         whole = sum(part.lines for part in result.parts if not part.partial)
-        left_lines, left_bytes = self._text.lines - whole, max(0, self._text.bytes - front.size - taken)
+        left_lines, left_bytes = self._text.lines - whole, self._text.bytes - front.taken - taken
         result.left_out = left_lines, left_bytes
-        if any(part.partial for part in result.parts) and left_lines == 1:
-            what = f"{format_size(left_bytes)} of 1 line"
+        number = f"{left_lines} {'line' if left_lines == 1 else 'lines'}"
+        if any(part.partial and part.size for part in result.parts):
+            what = f"{format_size(left_bytes)} of {number}"  # not the whole of them
         else:
-            what = f"{left_lines} {'line' if left_lines == 1 else 'lines'} ({format_size(left_bytes)})"
+            what = f"{number} ({format_size(left_bytes)})"
         before = LF if heads and heads[0].partial else b""
         result.text = b"".join((rest, before, f"[... {what} left out ...]".encode(), LF, tail))
 
-    def _first_line_exceeds(self, front: Front | None) -> bool:
-        if front is None or self._max_bytes is None:
+    def _first_line_exceeds(self) -> bool:
+        if self._front is None or self._max_bytes is None:
             return False
-        return self._text.first_line > self._max_bytes or (self._back is None and front.too_long)
+        return self._first_line_size() > self._max_bytes or (self._back is None and self._front.too_long)
+
+    def _first_line_size(self) -> int:
+        return self._text.first_line + (self._final_newline and self._text.first_line_ends)
+
+    def _last_line_size(self) -> int:
+        return self._text.last_line + (self._final_newline and self._text.last_line_ends)
 
     def _reason(self, result: Truncation) -> str:
+        """Name the limit that was hit; where both were at once, lines, as Pi does."""
         partial = any(part.partial for part in result.parts)
-        everything = result.output_lines == self._text.lines and result.output_bytes >= self._text.bytes
-        if everything and not partial:
-            return "width"
-        by_lines = self._over_lines and result.output_lines == self._max_lines and not partial
-        return "lines" if by_lines and not (self._back is None and result.first_line_exceeds_limit) else "bytes"
+        if result.output_lines == self._text.lines and not partial:
+            return "bytes" if self._over_bytes else "width"  # bytes: only the final newline is over the limit
+        if self._keep == "head" and result.first_line_exceeds_limit:
+            return "bytes"
+        return "lines" if self._over_lines and result.output_lines == self._max_lines and not partial else "bytes"
 
     def _showing(self, result: Truncation) -> str:
         """Say which lines are shown, of how many, and which limit cut them."""
-        total = str(result.total_lines)
-        if not result.finished and self.settled:
-            total = f"more than {result.last_line}"
+        total = f"{self._last}" if result.finished or not self.settled else f"more than {result.last_line}"
         limit = ""
-        if result.truncated_by == "bytes" and result.max_bytes is not None:
-            limit = f" ({format_size(result.max_bytes)} limit)"
-        parts = [part for part in result.parts if part.size]
+        if result.truncated_by == "bytes" and self._max_bytes is not None:
+            limit = f" ({format_size(self._max_bytes)} limit)"
+        parts = [part for part in result.parts if part.size or not part.partial]
         if not parts:
-            if self._whole_lines and result.truncated_by == "bytes" and result.max_bytes:
-                number, size = result.total_lines, self._text.last_line
-                if self._front:
-                    number, size = self._offset + 1, self._text.first_line
-                return f"Line {number} is {format_size(size)}, exceeds {format_size(result.max_bytes)} limit"
-            return f"Showing none of {total} {'line' if total == '1' else 'lines'}{limit}"
+            return self._too_long(result) or f"Showing none of {total} {'line' if total == '1' else 'lines'}{limit}"
         if len(parts) == 1 and parts[0].partial:
-            side, size = ("first", self._text.first_line) if self._front else ("last", self._text.last_line)
-            shown = f"{side} {format_size(parts[0].size)} of line {parts[0].first}"
-            return f"Showing {shown} (line is {format_size(size)})" if result.finished else f"Showing {shown}"
+            from_front = self._front is not None and self._front.partial and self._front.size > 0
+            size = self._first_line_size() if from_front else self._last_line_size()
+            shown = f"Showing {'first' if from_front else 'last'} {format_size(parts[0].size)} of line {parts[0].first}"
+            # a line that grew when it was mended may be smaller than what is shown of it
+            return f"{shown} (line is {format_size(size)})" if result.finished and size > parts[0].size else shown
         words = []
         for part, side in zip(parts, ("first", "last"), strict=False):
             if part.partial:
@@ -395,6 +416,20 @@ class Truncator:
             else:
                 words.append(f"{'' if words and words[0][0] == 'l' else 'lines '}{part.first}-{part.last}")
         return f"Showing {' and '.join(words)} of {total}{limit}"
+
+    def _too_long(self, result: Truncation) -> str:
+        """Say that the line at the end that was wanted is too long to be kept whole, if that is so."""
+        number, size = self._last, self._last_line_size()
+        if self._front:
+            number, size = self._offset + 1, self._first_line_size()
+        if not self._whole_lines or not self._max_bytes or size <= self._max_bytes or result.truncated_by != "bytes":
+            return ""
+        is_size = f" is {format_size(size)}," if result.finished else ""
+        return f"Line {number}{is_size} exceeds {format_size(self._max_bytes)} limit"
+
+
+def _not_negative(limit: int | None) -> int | None:
+    return None if limit is None else max(0, limit)
 
 
 def _half(limit: int | None) -> int | None:

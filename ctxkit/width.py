@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from ctxkit.clean import to_utf8
-
 SHORTENED = "... [truncated]"
 LONGEST_GRAPHEME = 32  # code points; a longer pile of marks is cut anyway
 ZWJ = "\u200d"
@@ -46,6 +44,7 @@ def truncate_line(text: str, width: int = 500, *, utf16: bool = False) -> str:
         if end and 0xD8 <= units[end - 1] <= 0xDB and 0xDC <= units[end + 1] <= 0xDF:
             end -= 2
         return units[:end].decode("utf-16-le", "surrogatepass") + SHORTENED
+    width = max(0, width)
     if len(text) <= width:
         return text
     return text[: _grapheme_start(text, width)] + SHORTENED
@@ -68,7 +67,7 @@ def _joined(text: str, at: int) -> bool:
         return True
     if _is_regional(text[at]):  # two regional indicators make a flag
         run = at
-        while run > 0 and at - run < LONGEST_GRAPHEME and _is_regional(text[run - 1]):
+        while run > 0 and _is_regional(text[run - 1]):
             run -= 1
         return (at - run) % 2 == 1
     return any(first <= after <= last for first, last in EXTENDERS)
@@ -123,7 +122,9 @@ class LineShortener:
     def flush(self) -> bytes:
         """End the input and return its last, unterminated line."""
         line = b"".join(self._open)
-        self._open, self._size = [], 0
+        if self._dropping and self._ends_in_cr:
+            line = b"\r"
+        self._open, self._size, self._dropping = [], 0, False
         return self._line(line)
 
     def _lines(self, block: bytes) -> bytes:
@@ -138,8 +139,8 @@ class LineShortener:
         return line if len(body) <= self.width else self._shorten(body) + line[len(body) :]
 
     def _shorten(self, line: bytes) -> bytes:
-        text = line.decode("utf-8", "replace")
+        text = line[: self._cap].decode("utf-8", "replace")
         if len(text) <= self.width:
             return line
         self.shortened = True
-        return to_utf8(truncate_line(text, self.width))
+        return truncate_line(text, self.width).encode()
