@@ -68,9 +68,24 @@ TABLE: dict[str, Any] = {
         (('tail', 'head', 'middle'),),
         True,
     ),
+    'tokens': (
+        {
+            '--encoding': ('encoding', 'text', False),
+            '-e': ('encoding', 'text', False),
+            '--model': ('model', 'text', False),
+            '-m': ('model', 'text', False),
+            '--json': ('json', 'flag', False),
+            '--quiet': ('quiet', 'flag', False),
+            '-q': ('quiet', 'flag', False),
+        },
+        (('files', False, True),),
+        (('encoding', 'model'),),
+        False,
+    ),
 }
 
 SUMMARIES: dict[str, str] = {
     'truncate': 'Cut text to limits, honestly.',
     'run': 'Run a command, keep its exit status, print its output truncated.',
+    'tokens': 'Count tokens.',
 }

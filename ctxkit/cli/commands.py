@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 COMMANDS = (
     "truncate",
     "run",
+    "tokens",
 )
 
 
