@@ -405,11 +405,15 @@ def final_pieces(vocabulary: Vocabulary, text: str) -> list[str]:
     """Return the pieces at the start of text that stay as they are however it goes on."""
     grammar = vocabulary.grammar
     classes = vocabulary.classes(text)
-    pieces = []
-    for piece in re.finditer(grammar.piece, classes):
-        if piece.end() + 3 >= len(text) or grammar.find_reach(classes, piece.start()) + 3 >= len(text):
+    pieces = list(vocabulary.pieces(text))
+    end = len(text)
+    # Where a piece is not final, what comes after it is in the same run of characters, and not final either.
+    while pieces:
+        start = end - len(pieces[-1])
+        if max(end, grammar.find_reach(classes, start)) + 3 < len(text):
             break
-        pieces.append(text[piece.start() : piece.end()])
+        pieces.pop()
+        end = start
     return pieces
 
 
