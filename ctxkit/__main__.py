@@ -24,6 +24,8 @@ def main() -> None:
         process.die(signal.SIGPIPE)
     except KeyboardInterrupt:
         process.die(signal.SIGINT)
+    except process.Killed as killed:
+        process.die(killed.number)
     # Nothing is buffered and nothing is left to do: freeing it all politely would take a sixth of the whole time.
     os._exit(code)
 

@@ -22,6 +22,7 @@ else:
 QUIET = 0.2  # seconds without output after the command's end that mean "that was all"
 DRAIN = 2.0  # seconds at most that processes it left behind are listened to
 GRACE = 2.0  # seconds between TERM and KILL
+LOOK = 0.02  # seconds between two looks at whether a process group is still there
 
 
 class Child:
@@ -31,12 +32,25 @@ class Child:
     shares ours, so that the keyboard's signals reach it and it may read the keyboard.
     """
 
-    __slots__ = ("_ended", "_fd", "_group", "_kill_at", "_pid", "_status", "_term_at", "duration", "timed_out")
+    __slots__ = (
+        "_began",
+        "_ended",
+        "_fd",
+        "_group",
+        "_handled",
+        "_kill_at",
+        "_last_output",
+        "_pid",
+        "_status",
+        "_term_at",
+        "duration",
+        "timed_out",
+    )
 
     def __init__(self, argv: list[str], *, timeout: float | None = None) -> None:
         """Start argv. Raises CommandError: exit 127 if there is no such command, 126 if it cannot be run (env(1))."""
         own_group = timeout is not None or not process.stdin_is_terminal()
-        self._fd, write_end = _pipe()
+        self._fd, write_end = _pipe()  # -1 after the end of the output
         try:
             self._pid = _spawn(argv, write_end, own_group)
         except (OSError, ValueError) as error:
@@ -46,9 +60,11 @@ class Child:
             os.close(write_end)
         self._group = -self._pid if own_group else self._pid
         self._status: int | None = None
-        self._term_at = None if timeout is None else time.monotonic() + timeout
-        self._kill_at: float | None = None
+        self._began = self._last_output = time.monotonic()
         self._ended = 0.0
+        self._term_at = None if timeout is None else self._began + timeout
+        self._kill_at: float | None = None
+        self._handled = 0  # signals to us
         self.timed_out = False
         self.duration = 0.0  # seconds
 
@@ -70,68 +86,31 @@ class Child:
         A signal to us is passed on. Processes that the command left behind may hold the pipe open: they are listened
         to until they are quiet, and no longer than DRAIN seconds.
         """
-        began = last_output = time.monotonic()
-        handled, open_end = 0, True
-        while True:
+        while not self._over():
+            ready = interrupts.wait(self._fd if self._fd >= 0 else None, self._patience())
             now = time.monotonic()
-            ready = interrupts.wait(self._fd if open_end else None, self._patience(now, last_output))
-            now = time.monotonic()
-            while handled < interrupts.count:
-                handled += 1
-                self._pass_on(interrupts.caught, now, again=handled > 1)
+            while self._handled < interrupts.count:
+                self._handled += 1
+                self._pass_on(interrupts.caught, now)
             if ready:
                 data = os.read(self._fd, process.READ_SIZE)
-                open_end, last_output = bool(data), now
+                self._last_output = now
                 if data:
                     yield data
+                else:
+                    self._close()
             self._enforce_limits(now)
-            if self._status is None and self._reap():
-                self._ended, self.duration = now, now - began
-            if self._status is not None and (not open_end or self._drained(now, last_output)) and self._group_gone(now):
-                break
-        os.close(self._fd)
+            self._reap(now)
+        self._close()
 
-    def _patience(self, now: float, last_output: float) -> float | None:
-        """Return how long to wait for output before something else must be looked at."""
-        if self._status is not None:
-            return max(0.0, min(QUIET, max(last_output, self._ended) + QUIET - now))
-        deadlines = [at for at in (self._term_at, self._kill_at) if at is not None]
-        return max(0.0, min(deadlines) - now) if deadlines else None
+    def stop_listening(self, interrupts: Interrupts) -> None:
+        """Let the command feel that nobody reads its output, as in a pipe, and wait until it has ended."""
+        self._close()
+        interrupts.reader = -1
+        for _ in self.output(interrupts):
+            pass
 
-    def _drained(self, now: float, last_output: float) -> bool:
-        return now - max(last_output, self._ended) >= QUIET or now - self._ended >= DRAIN
-
-    def _group_gone(self, now: float) -> bool:
-        """After a time-out, wait for the whole group; it is killed when its grace is over."""
-        if not self.timed_out or not self._send(0):
-            return True
-        return self._kill_at is None
-
-    def _enforce_limits(self, now: float) -> None:
-        if self._kill_at is not None and now >= self._kill_at:
-            self._send(signal.SIGKILL)
-            self._kill_at = None
-        if self._term_at is not None and now >= self._term_at and self._status is None:
-            self.timed_out = True
-            self._end(signal.SIGTERM, now)
-
-    def _pass_on(self, number: int, now: float, *, again: bool) -> None:
-        """Send a signal of ours to the command. One that does not end on TERM, or is interrupted twice, is killed."""
-        if again:
-            self._send(signal.SIGKILL)
-        elif number == signal.SIGINT:
-            if self._group < 0:  # at a terminal the keyboard has told the command already
-                self._send(number)
-        else:
-            self._end(number, now)
-
-    def _end(self, number: int, now: float) -> None:
-        self._send(number)
-        self._send(signal.SIGCONT)  # a stopped process cannot end
-        self._term_at = None
-        self._kill_at = now + GRACE
-
-    def _send(self, number: int) -> bool:
+    def send(self, number: int) -> bool:
         """Send a signal to the command, or its group; False if nobody is there any more."""
         try:
             os.kill(self._group, number)
@@ -139,11 +118,62 @@ class Child:
             return False
         return True
 
-    def _reap(self) -> bool:
-        pid, status = os.waitpid(self._pid, os.WNOHANG)
-        if pid:
-            self._status = status
-        return bool(pid)
+    def _over(self) -> bool:
+        """Say whether the command has ended, and what is left of it is quiet or has been heard for long enough."""
+        if self._status is None:
+            return False
+        now = time.monotonic()
+        quiet = now - max(self._last_output, self._ended) >= QUIET or now - self._ended >= DRAIN
+        return (self._fd < 0 or quiet) and self._group_gone()
+
+    def _group_gone(self) -> bool:
+        """After a time-out, wait for the whole group until it has been killed."""
+        return not self.timed_out or self._kill_at is None or not self.send(0)
+
+    def _patience(self) -> float | None:
+        """Return how long to wait for output before something else must be looked at."""
+        now = time.monotonic()
+        if self._status is not None:
+            if self.timed_out and self._kill_at is not None:
+                return LOOK  # nothing tells that the last process of a group has ended
+            return max(0.0, max(self._last_output, self._ended) + QUIET - now)
+        deadlines = [at for at in (self._term_at, self._kill_at) if at is not None]
+        return max(0.0, min(deadlines) - now) if deadlines else None
+
+    def _enforce_limits(self, now: float) -> None:
+        if self._kill_at is not None and now >= self._kill_at:
+            self.send(signal.SIGKILL)
+            self._kill_at = None
+        if self._term_at is not None and now >= self._term_at and self._status is None:
+            self.timed_out = True
+            self._end(signal.SIGTERM, now)
+
+    def _pass_on(self, number: int, now: float) -> None:
+        """Send a signal of ours to the command. One that does not end on TERM or HUP is killed."""
+        if number == signal.SIGINT:
+            if self._group < 0:  # at a terminal the keyboard has told the command already
+                self.send(number)
+        elif self._kill_at is not None:
+            self.send(signal.SIGKILL)
+        else:
+            self._end(number, now)
+
+    def _end(self, number: int, now: float) -> None:
+        self.send(number)
+        self.send(signal.SIGCONT)  # a stopped process cannot end
+        self._term_at = None
+        self._kill_at = now + GRACE
+
+    def _reap(self, now: float) -> None:
+        if self._status is None:
+            pid, status = os.waitpid(self._pid, os.WNOHANG)
+            if pid:
+                self._status, self._ended, self.duration = status, now, now - self._began
+
+    def _close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
 
 def _pipe() -> tuple[int, int]:
@@ -157,24 +187,36 @@ def _pipe() -> tuple[int, int]:
 
 def _spawn(argv: list[str], output: int, own_group: bool) -> int:
     """Start argv with its output on a descriptor; a script without `#!` is given to sh, as execvp does."""
-    for words in (argv, ["/bin/sh", *argv]):
-        try:
-            return os.posix_spawnp(
-                words[0],
-                words,
-                os.environ,
-                file_actions=[(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)],
-                setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # Python ignores them; the command must not
-                setpgroup=0 if own_group else os.getpgrp(),
-            )
-        except OSError as error:
-            if error.errno != errno.ENOEXEC or words is not argv:
-                raise
-    raise AssertionError("the second attempt returned or raised")
+    try:
+        return _spawn_exactly(argv, output, own_group)
+    except OSError as error:
+        if error.errno != errno.ENOEXEC:
+            raise
+    return _spawn_exactly(["/bin/sh", _found(argv[0]), *argv[1:]], output, own_group)
+
+
+def _spawn_exactly(argv: list[str], output: int, own_group: bool) -> int:
+    return os.posix_spawnp(
+        argv[0],
+        argv,
+        os.environ,
+        file_actions=[(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)],
+        setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # Python ignores them; the command must not
+        setpgroup=0 if own_group else os.getpgrp(),
+    )
+
+
+def _found(name: str) -> str:
+    """Return where a command is: in a folder of PATH, if it names none."""
+    if "/" in name:
+        return name
+    paths = [os.path.join(folder or ".", name) for folder in os.get_exec_path()]
+    return next((path for path in paths if os.access(path, os.X_OK) and not os.path.isdir(path)), f"./{name}")
 
 
 def _cannot_run(name: str, error: OSError | ValueError) -> CommandError:
+    what = process.shown(name) if name else "''"
     if isinstance(error, OSError):
         code = 127 if error.errno == errno.ENOENT else 126
-        return CommandError(f"{name}: {process.reason(error)}", code)
-    return CommandError(f"{name!r}: {error}", 126)
+        return CommandError(f"{what}: {process.reason(error)}", code)
+    return CommandError(f"{what}: {error}", 126)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import select
+import stat
 import sys
 import time
 
@@ -25,9 +26,13 @@ else:
     import _signal as signal
 
 READ_SIZE = 1 << 16  # a pipe's capacity: larger reads are slower, they allocate what they do not fill
+PART = 8  # bytes read before the wanted end of a file, so that a character is not mistaken where it is cut
+DESCRIPTORS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")  # names that mean something to one process only
+ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "'": "\\'", "\\": "\\\\"}
 
 _program = "ctx"
 _quiet = False
+_writing = False  # output is being written, for which a caught signal must not wait
 
 
 # -- talk ------------------------------------------------------------------------------------------------------------
@@ -41,15 +46,35 @@ def begin(program: str, *, quiet: bool = False) -> None:
 
 def report(error: CtxError) -> None:
     """Print an error, and its hint if it has one, on standard error."""
-    say(f"{_program}: {error.message}")
+    say(f"{_program}: {_one_line(error.message)}")
     if error.hint:
-        say(f"hint: {error.hint}")
+        say(f"hint: {_one_line(error.hint)}")
 
 
 def warn(message: str) -> None:
     """Print a warning on standard error, unless `--quiet` was given."""
     if not _quiet:
-        say(f"{_program}: warning: {message}")
+        say(f"{_program}: warning: {_one_line(message)}")
+
+
+def shown(name: str) -> str:
+    """Write a file name on one line: one with control characters or bytes that are no text is quoted for a shell."""
+    return name if name.isprintable() else f"$'{''.join(_escape(character) for character in name)}'"
+
+
+def _one_line(message: str) -> str:
+    if message.isprintable():
+        return message
+    return "".join(character if character.isprintable() else _escape(character) for character in message)
+
+
+def _escape(character: str) -> str:
+    if character in ESCAPES:
+        return ESCAPES[character]
+    if character.isprintable():
+        return character
+    raw = character.encode("utf-8", "surrogateescape" if "\udc80" <= character <= "\udcff" else "replace")
+    return "".join(f"\\x{byte:02x}" for byte in raw)
 
 
 def reason(error: OSError) -> str:
@@ -85,9 +110,15 @@ class Source:
         self.fd = fd
         self.is_stdin = path is None
         status = os.fstat(fd) if fd >= 0 else None
-        self.regular = status is not None and status.st_mode & 0o170000 == 0o100000
+        self.regular = status is not None and stat.S_ISREG(status.st_mode)
         self.size = status.st_size if status is not None else 0
-        self.path = path if self.regular else None  # where the whole input can be read again
+        lasting = self.regular and path is not None and not path.startswith(DESCRIPTORS)
+        self.path = path if lasting else None  # where the whole input can be read again
+
+    @property
+    def shown(self) -> str:
+        """The name on one line."""
+        return shown(self.name)
 
     def chunks(self, interrupts: Interrupts | None = None) -> Iterator[bytes]:
         """Yield the bytes up to the end of the input, or up to a signal that `interrupts` caught."""
@@ -102,19 +133,28 @@ class Source:
                     return
             try:
                 data = os.read(self.fd, READ_SIZE)
-            except BlockingIOError:  # somebody else made the pipe non-blocking
-                select.select([self.fd], [], [])
+            except BlockingIOError:  # somebody made the pipe non-blocking
+                if interrupts is None:
+                    _wait_for(self.fd, select.POLLIN)
                 continue
             except OSError as error:
-                raise InputError(reason(error), source=self.name) from None
+                raise InputError(reason(error), source=self.shown) from None
             if not data:
                 return
             yield data
 
     def skip_to_last(self, size: int) -> None:
-        """Go to the last `size` bytes of a regular file that is larger."""
-        if self.regular and self.size > size:
-            os.lseek(self.fd, self.size - size, os.SEEK_SET)
+        """Go to the last `size` bytes, and a few more, of a regular file that has more; never back."""
+        if self.regular and self.size > size + PART:
+            here = os.lseek(self.fd, 0, os.SEEK_CUR)
+            os.lseek(self.fd, max(here, self.size - size - PART), os.SEEK_SET)
+
+    def same_as(self, path: str) -> bool:
+        """Say whether a name leads to this very file."""
+        try:
+            return self.regular and os.path.samestat(os.fstat(self.fd), os.stat(path))
+        except OSError:
+            return False
 
     def close(self) -> None:
         """Close the file; standard input stays open."""
@@ -134,12 +174,12 @@ def open_source(name: str) -> Source:
     try:
         fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise InputError(reason(error), source=name) from None
+        raise InputError(reason(error), source=shown(name)) from None
     except ValueError:
-        raise InputError("not a file name", source=repr(name)) from None
-    if os.path.isdir(name):
+        raise InputError("not a file name", source=shown(name)) from None
+    if stat.S_ISDIR(os.fstat(fd).st_mode):
         os.close(fd)
-        raise InputError(os.strerror(errno.EISDIR), source=name)
+        raise InputError(os.strerror(errno.EISDIR), source=shown(name))
     return Source(name, fd, name)
 
 
@@ -216,17 +256,32 @@ def _write_stream(stream: object, data: bytes) -> None:
     except (OSError, ValueError, AttributeError):  # replaced by a caller inside Python
         stream.buffer.write(data)  # type: ignore[attr-defined]
         return
-    write_all(fd, data)
+    write_all(fd, data, end_on_signal=True)
 
 
-def write_all(fd: int, data: bytes) -> None:
-    """Write all of data to a descriptor, waiting where it is not ready (a non-blocking pipe)."""
+def write_all(fd: int, data: bytes | bytearray, *, end_on_signal: bool = False) -> None:
+    """Write all of data to a descriptor, waiting where it is not ready (a non-blocking pipe).
+
+    With `end_on_signal` a signal that Interrupts catches meanwhile ends the process: whoever should take the data may
+    never do so.
+    """
+    global _writing
     view = memoryview(data)
-    while view:
-        try:
-            view = view[os.write(fd, view) :]
-        except BlockingIOError:
-            select.select([], [fd], [])
+    try:
+        _writing = end_on_signal
+        while view:
+            try:
+                view = view[os.write(fd, view) :]
+            except BlockingIOError:
+                _wait_for(fd, select.POLLOUT)
+    finally:
+        _writing = False
+
+
+def _wait_for(fd: int, event: int) -> None:
+    poller = select.poll()
+    poller.register(fd, event)
+    poller.poll()
 
 
 def _buffered_stdin() -> Iterator[bytes]:
@@ -234,32 +289,32 @@ def _buffered_stdin() -> Iterator[bytes]:
         yield data
 
 
-def same_file(path: str, other: str) -> bool:
-    """Say whether two names lead to one file that exists."""
-    try:
-        return os.path.samestat(os.stat(path), os.stat(other))
-    except OSError:
-        return False
-
-
 # -- signals ---------------------------------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """A signal came while output was written; `__main__` ends the process by it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 class Interrupts:
     """Catch SIGINT, SIGTERM and SIGHUP while input is read, so that what is held can still be printed.
 
-    A signal is noticed where `wait` waits and never in the middle of a step, so nothing is lost. While `writing` is
-    true the process is ended at once instead, since nobody takes what it prints.
+    A signal is noticed where `wait` waits and never in the middle of a step, so nothing is lost. Only where output is
+    being written, which may take for ever, it is raised at once, as Killed.
     """
 
-    __slots__ = ("_before", "_children", "_wake_read", "_wake_write", "caught", "count", "writing")
+    __slots__ = ("_before", "_children", "_wake_read", "_wake_write", "caught", "count", "reader")
 
-    def __init__(self, *, children: bool = False) -> None:
+    def __init__(self, *, children: bool = False, reader: bool = False) -> None:
         self.caught = 0  # the last signal
         self.count = 0  # how many came
-        self.writing = False
         self._children = children  # let the end of a child process end a wait, too
-        self._before: dict[int, object] = {}
+        self.reader = _stdout_pipe() if reader else -1  # let the end of who reads our output end a wait, too
+        self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
         self._wake_read, self._wake_write = os.pipe()
@@ -280,25 +335,46 @@ class Interrupts:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+            signal.signal(number, handler)
         if self._before:
             signal.set_wakeup_fd(-1)
         os.close(self._wake_read)
         os.close(self._wake_write)
 
     def wait(self, fd: int | None, timeout: float | None = None) -> bool:
-        """Wait until fd can be read; False if a signal came first, or `timeout` seconds went by."""
-        watched = [self._wake_read] if fd is None else [self._wake_read, fd]
-        ready, _, _ = select.select(watched, [], [], timeout)
+        """Wait until fd can be read; False if a signal came first, or `timeout` seconds went by.
+
+        Raises BrokenPipeError if nobody reads standard output any more and that was asked for: a producer that
+        never ends would keep us for ever.
+        """
+        poller = select.poll()
+        poller.register(self._wake_read, select.POLLIN)
+        if fd is not None:
+            poller.register(fd, select.POLLIN)
+        if self.reader >= 0:
+            poller.register(self.reader, 0)
+        ready = dict(poller.poll(None if timeout is None else int(timeout * 1000) + 1))
         if self._wake_read in ready:
             os.read(self._wake_read, 512)
+        if ready.get(self.reader, 0) & (select.POLLERR | select.POLLHUP):
+            raise BrokenPipeError
         return fd is not None and fd in ready
 
     def _catch(self, number: int, frame: FrameType | None) -> None:
-        if self.writing:
-            die(number)
+        if _writing:
+            raise Killed(number)
         self.caught = number
         self.count += 1
+
+
+def _stdout_pipe() -> int:
+    """Return the descriptor of standard output if it is a pipe or a socket, else -1."""
+    try:
+        fd = sys.stdout.fileno()
+        mode = os.fstat(fd).st_mode
+    except (OSError, ValueError, AttributeError):
+        return -1
+    return fd if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) else -1
 
 
 def die(number: int) -> None:
@@ -312,10 +388,15 @@ def die(number: int) -> None:
 
 
 def state_home() -> str:
-    """Return the folder for what outlives a run and may be lost: `$XDG_STATE_HOME/ctxkit`."""
+    """Return the folder for what outlives a run and may be lost: `$XDG_STATE_HOME/ctxkit`.
+
+    Raises FileNotFoundError if there is neither that nor a home.
+    """
     base = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(base):  # the XDG rule: a relative path is invalid and ignored
         base = os.path.join(os.path.expanduser("~"), ".local", "state")
+    if not os.path.isabs(base):
+        raise FileNotFoundError(errno.ENOENT, "neither HOME nor XDG_STATE_HOME is set")
     return os.path.join(base, "ctxkit")
 
 

@@ -25,7 +25,12 @@ SETTINGS = {"help_option_names": ["-h", "--help"]}
 def run(argv: list[str]) -> int:
     """Run a command line and return its exit code. Raises UsageError with Typer's words."""
     try:
-        result = get_command(app).main(argv, prog_name="ctx", standalone_mode=False)
+        group = get_command(app)
+        # Not group.main(argv): that would take the signals and broken pipes that are ours to handle.
+        with group.make_context("ctx", list(argv)) as called:
+            group.invoke(called)
+    except typer.Exit as end:
+        return end.exit_code
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "ctx"
@@ -33,9 +38,10 @@ def run(argv: list[str]) -> int:
         if message.startswith("Usage:"):  # no command at all: the help, but as an error
             process.say(message)
             return UsageError.exit_code
+        process.begin(path)
         message = message[:1].lower() + message[1:].rstrip(".")
         raise UsageError(message, f"see '{path} --help'") from None
-    return result if isinstance(result, int) else 0
+    return 0
 
 
 def declared(name: str) -> Callable[..., Any]:
@@ -56,6 +62,9 @@ def build(name: str) -> TyperCommand:
         raise typer.Exit(commands.run(name, arguments))
 
     class Command(TyperCommand):
+        def get_help_option(self, ctx: Any) -> Any:
+            return _printed_by_us(super().get_help_option(ctx))
+
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
             rest: list[str] = super().parse_args(ctx, args)
             for group in commands.exclusive(name):
@@ -72,12 +81,26 @@ def build(name: str) -> TyperCommand:
     return command
 
 
+def _printed_by_us(option: Any) -> Any:
+    """Let `--help` write as all else does: a full disk or a closed descriptor is an error."""
+
+    def show(context: Any, parameter: Any, wanted: bool) -> None:
+        if wanted and not context.resilient_parsing:
+            process.write(f"{context.get_help()}\n".encode())
+            context.exit()
+
+    if option is not None:
+        option.callback = show
+    return option
+
+
 def _settle(context: Any, group: tuple[str, ...]) -> None:
     """Allow one option of a group; one that was typed beats one that the environment sets."""
     sources = {name: context.get_parameter_source(name).name for name in group}
     typed = [name for name in group if sources[name] == "COMMANDLINE"]
     if len(typed) > 1:
         names = [parameter.opts[0] for parameter in context.command.params if parameter.name in typed]
+        process.begin(context.command_path)
         raise UsageError(f"{' and '.join(names)} do not go together")
     for name in group:
         if typed and name not in typed:
@@ -94,6 +117,9 @@ class Commands(TyperGroup):
         inside = [name.removeprefix(self.prefix) for name in commands.COMMANDS if name.startswith(self.prefix)]
         # Typer takes its "Did you mean" from here.
         self.commands: dict[str, Any] = dict.fromkeys(name.partition(" ")[0] for name in inside)
+
+    def get_help_option(self, ctx: Any) -> Any:
+        return _printed_by_us(super().get_help_option(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)

@@ -61,4 +61,8 @@ def _print_json(values: Generator[dict[str, Any], None, int]) -> int:
         import json
 
         line = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        process.write(to_utf8(line) + b"\n")
+        try:
+            process.write(to_utf8(line) + b"\n")
+        except BaseException:
+            values.close()  # let the command clean up
+            raise

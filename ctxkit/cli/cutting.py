@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from ctxkit import process
-from ctxkit.errors import UsageError
+from ctxkit.errors import OutputError, UsageError
 from ctxkit.spill import Spill
 from ctxkit.truncate import Truncator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from ctxkit.process import Interrupts, Source
     from ctxkit.truncate import Truncation
-
-ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "'": "\\'", "\\": "\\\\"}
 
 
 class Cutting:
@@ -65,6 +64,8 @@ class Cutting:
             raise UsageError("--early-exit needs --head: the end of an input is not known before its end")
         if self.names_a_file and (spill_dir is not None or early_exit):
             raise UsageError(f"--spill FILE and {'--early-exit' if early_exit else '--spill-dir'} do not go together")
+        if spill == "-":
+            raise UsageError("--spill needs the name of a file, not '-'")
 
     @property
     def names_a_file(self) -> bool:
@@ -75,30 +76,53 @@ class Cutting:
     def end_suffices(self) -> bool:
         """Whether nothing but the last bytes of the input shows in the result."""
         changed = self.collapse_cr or self.strip_ansi or self.width is not None or self.offset > 1
-        told = self.json or self.notice != "none" or self.names_a_file
+        told = self.json or self.notice != "none"
         return self.keep == "tail" and self.max_bytes is not None and not changed and not told
 
 
 class Poured:
     """What came of one input: the result, where its full text is, and how the printed text ends."""
 
-    __slots__ = ("ends_line", "nothing", "result", "saved_as")
+    __slots__ = ("_ends_line", "_nothing", "_spill", "path", "result")
 
-    def __init__(self, result: Truncation, saved_as: str | None, nothing: bool, ends_line: bool) -> None:
+    def __init__(
+        self, result: Truncation, path: str | None, spill: Spill | None, *, nothing: bool, ends_line: bool
+    ) -> None:
         self.result = result
-        self.saved_as = saved_as
-        self.nothing = nothing  # nothing was printed
-        self.ends_line = ends_line  # the last byte printed is a newline
+        self.path = path  # of the full text
+        self._spill = spill
+        self._nothing = nothing  # nothing was printed
+        self._ends_line = ends_line  # the last byte printed is a newline
+
+    @property
+    def notice(self) -> str:
+        """What there is to say about the cut."""
+        return self.result.notice(self.path and process.shown(self.path))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result under its JSON keys; a path that is no text is quoted for a shell."""
+        found = self.result.as_json(self.path and process.shown(self.path))
+        if found["fullOutputPath"] is not None and self.path is not None and is_text(self.path):
+            found["fullOutputPath"] = self.path
+        return found
 
     def paragraph(self, line: str) -> None:
         """Print a line of ours after one blank line."""
-        gap = "" if self.nothing else "\n" if self.ends_line else "\n\n"
+        gap = "" if self._nothing else "\n" if self._ends_line else "\n\n"
         process.write(f"{gap}{line}\n".encode("utf-8", "replace"))
-        self.nothing, self.ends_line = False, True
+        self._nothing, self._ends_line = False, True
+
+    def forget(self) -> None:
+        """Remove the file that was made for the full text: nobody will be told its name."""
+        if self._spill is not None:
+            self._spill.discard()
 
 
 def pour(cutting: Cutting, chunks: Iterable[bytes], interrupts: Interrupts, source: Source | None = None) -> Poured:
-    """Cut the chunks, print what is kept (with `--json`: leave it in the result), save the rest; give the notice."""
+    """Cut the chunks, print what is kept (with `--json`: leave it in the result), save the rest; give the notice.
+
+    Without a `source` the chunks are all there is to come, even after a signal.
+    """
     cutter = Truncator(
         cutting.keep,
         cutting.max_lines,
@@ -109,8 +133,9 @@ def pour(cutting: Cutting, chunks: Iterable[bytes], interrupts: Interrupts, sour
         strip_ansi=cutting.strip_ansi,
         collapse_cr=cutting.collapse_cr,
     )
-    path = source.path if source is not None else None
     spill = _spill(cutting, source)
+    if spill is None and source is not None and cutting.end_suffices:
+        source.skip_to_last(cutting.max_bytes or 0)
     printed: list[bytes] = []
     nothing, ends_line, stopped = True, False, False
     try:
@@ -121,42 +146,41 @@ def pour(cutting: Cutting, chunks: Iterable[bytes], interrupts: Interrupts, sour
             if text and cutting.json:
                 printed.append(text)
             elif text:
-                interrupts.writing = True
                 process.write(text)
-                interrupts.writing = False
                 nothing, ends_line = False, text.endswith(b"\n")
             if cutting.early_exit and cutter.settled:
                 stopped = True
                 break
-        result = cutter.finish(finished=not stopped and not interrupts.caught)
+        result = cutter.finish(finished=not stopped and (source is None or not interrupts.caught))
+        path = source.path if source is not None else None
         if spill is not None:
-            path = spill.close(needed=result.truncated or cutting.names_a_file)
-    except BaseException:
-        if spill is not None and not cutting.names_a_file:
+            path = spill.close(needed=result.truncated)
+        if cutting.json:
+            result.text = b"".join([*printed, result.text])
+        elif result.text:
+            process.write(result.text)
+            nothing, ends_line = False, result.text.endswith(b"\n")
+        poured = Poured(result, path, spill, nothing=nothing, ends_line=ends_line)
+        if cutting.notice != "none" and not cutting.json and (notice := poured.notice):
+            if cutting.notice == "stderr":
+                process.say(notice)
+            else:
+                poured.paragraph(notice)
+    except BaseException as error:
+        if spill is not None and cutting.names_a_file and isinstance(error, BrokenPipeError | OutputError):
+            for chunk in chunks:  # the user wants it all, although nobody reads the rest
+                spill.feed(chunk, needed=True)
+            spill.close(needed=True)
+        elif spill is not None and not (isinstance(error, process.Killed) and cutter.cut):
             spill.discard()  # nobody was told its name
         raise
-    if spill is not None and not result.truncated and not cutting.names_a_file:
-        spill.discard()
-    saved_as = None if path is None else _plain(path)
-    if cutting.json:
-        result.text = b"".join([*printed, result.text])
-    else:
-        process.write(result.text)
-        if result.text:
-            nothing, ends_line = False, result.text.endswith(b"\n")
-    poured = Poured(result, saved_as, nothing, ends_line)
-    notice = result.notice(saved_as)
-    if notice and cutting.notice == "stderr":
-        process.say(notice)
-    elif notice and cutting.notice == "stdout" and not cutting.json:
-        poured.paragraph(notice)
     return poured
 
 
 def _spill(cutting: Cutting, source: Source | None) -> Spill | None:
     if cutting.names_a_file:
-        if source is not None and source.path is not None and process.same_file(source.path, cutting.spill):
-            raise UsageError(f"--spill {cutting.spill} would overwrite the input")
+        if source is not None and source.same_as(cutting.spill):
+            raise UsageError(f"--spill {process.shown(cutting.spill)} would overwrite the input")
         return Spill(path=cutting.spill)
     in_a_file = source is not None and source.path is not None
     if in_a_file or cutting.spill == "never" or cutting.early_exit:
@@ -164,18 +188,6 @@ def _spill(cutting: Cutting, source: Source | None) -> Spill | None:
     return Spill(cutting.spill_dir)
 
 
-def _plain(path: str) -> str:
-    """Write a path on one line: one with control characters or bytes that are no text is quoted for a shell, $'...'."""
-    if path.isprintable():
-        return path
-    quoted = []
-    for character in path:
-        if "\udc80" <= character <= "\udcff":
-            quoted.append(f"\\x{ord(character) - 0xDC00:02x}")
-        elif character in ESCAPES:
-            quoted.append(ESCAPES[character])
-        elif character.isprintable():
-            quoted.append(character)
-        else:
-            quoted.extend(f"\\x{byte:02x}" for byte in character.encode("utf-8", "replace"))
-    return f"$'{''.join(quoted)}'"
+def is_text(path: str) -> bool:
+    """Say whether a path can be written as UTF-8."""
+    return not any("\udc80" <= character <= "\udcff" for character in path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ctxkit import process
 from ctxkit.child import Child
 from ctxkit.cli.cutting import Cutting, pour
+from ctxkit.errors import OutputError
 from ctxkit.process import Interrupts
 
 TYPE_CHECKING = False
@@ -105,21 +106,32 @@ def command(
 def _run(
     words: list[str], cutting: Cutting, timeout: float | None, *, shell: bool, live: bool
 ) -> Generator[dict[str, Any], None, int]:
-    with Interrupts(children=True) as interrupts:
+    with Interrupts(children=True, reader=not cutting.names_a_file) as interrupts:
         child = Child(["/bin/sh", "-c", " ".join(words)] if shell else words, timeout=timeout)
         output = child.output(interrupts)
-        poured = pour(cutting, _copied(output) if live else output, interrupts)
+        try:
+            poured = pour(cutting, _copied(output) if live else output, interrupts)
+        except (BrokenPipeError, OutputError):
+            child.stop_listening(interrupts)
+            raise
+        except process.Killed as killed:
+            child.send(killed.number)
+            raise
     if cutting.json:
-        yield {
-            **poured.result.as_json(poured.saved_as),
-            "command": words,
-            "exitCode": child.exit_code,
-            "signal": child.signal,
-            "timedOut": child.timed_out,
-            "durationMs": round(child.duration * 1000),
-        }
+        try:
+            yield {
+                **poured.as_json(),
+                "command": words,
+                "exitCode": child.exit_code,
+                "signal": child.signal,
+                "timedOut": child.timed_out,
+                "durationMs": round(child.duration * 1000),
+            }
+        except GeneratorExit:  # it could not be printed
+            poured.forget()
+            raise
     else:
-        if poured.nothing and not child.timed_out:
+        if not poured.result.total_bytes and not child.timed_out:
             poured.paragraph("(no output)")
         if child.timed_out:
             poured.paragraph(f"Command timed out after {timeout:g} seconds")

@@ -94,16 +94,21 @@ def command(
     if cutting.names_a_file and len(names) > 1:
         raise UsageError("--spill FILE takes one input")
     several = len(names) > 1
+    first = True
 
     def cut_one(source: Source) -> Generator[dict[str, Any], None, int]:
-        with Interrupts() as interrupts:
+        nonlocal first
+        with Interrupts(reader=not cutting.names_a_file) as interrupts:
             if several and not json:
-                _header(source.name, first=source.name == names[0])
-            if cutting.end_suffices:
-                source.skip_to_last((bytes or 0) + 1)
+                _header(source.name, first=first)
+                first = False
             poured = pour(cutting, source.chunks(interrupts), interrupts, source)
         if json:
-            yield {**poured.result.as_json(poured.saved_as), **({"file": source.name} if several else {})}
+            try:
+                yield {**poured.as_json(), **({"file": source.name} if several else {})}
+            except GeneratorExit:  # it could not be printed
+                poured.forget()
+                raise
         if interrupts.caught:
             process.die(interrupts.caught)
         return 1 if exit_code and poured.result.truncated else 0
