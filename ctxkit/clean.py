@@ -192,7 +192,7 @@ class CarriageReturns:
     def _line(self, line: bytes) -> bytes:
         """Return a complete line, without its LF, as shown."""
         crlf = b"\r" if line.endswith(b"\r") else b""
-        segments = line.rstrip(b"\r").split(b"\r")
+        segments = line.removesuffix(b"\r").split(b"\r")
         if self._screen is None and len(segments) == 1:
             return segments[0] + crlf
         for segment in segments:
