@@ -82,10 +82,53 @@ TABLE: dict[str, Any] = {
         (('encoding', 'model'),),
         False,
     ),
+    'skills list': (
+        {
+            '--format': ('format', ('choice', ('table', 'prompt', 'json')), False),
+            '--skill': ('skill', 'text', True),
+            '--cwd': ('cwd', 'text', False),
+            '--agent-dir': ('agent_dir', 'text', False),
+            '--quiet': ('quiet', 'flag', False),
+            '-q': ('quiet', 'flag', False),
+        },
+        (),
+        (),
+        False,
+    ),
+    'skills show': (
+        {
+            '--skill': ('skill', 'text', True),
+            '--cwd': ('cwd', 'text', False),
+            '--agent-dir': ('agent_dir', 'text', False),
+            '--json': ('json', 'flag', False),
+            '--quiet': ('quiet', 'flag', False),
+            '-q': ('quiet', 'flag', False),
+        },
+        (('name', True, False), ('arguments', False, True)),
+        (),
+        False,
+    ),
+    'skills check': (
+        {
+            '--skill': ('skill', 'text', True),
+            '--cwd': ('cwd', 'text', False),
+            '--agent-dir': ('agent_dir', 'text', False),
+            '--json': ('json', 'flag', False),
+            '--quiet': ('quiet', 'flag', False),
+            '-q': ('quiet', 'flag', False),
+        },
+        (('paths', False, True),),
+        (),
+        False,
+    ),
 }
 
 SUMMARIES: dict[str, str] = {
     'truncate': 'Cut text to limits, honestly.',
     'run': 'Run a command, keep its exit status, print its output truncated.',
     'tokens': 'Count tokens.',
+    'skills': 'List the skills that apply, load one, check them.',
+    'skills list': 'List the skills that apply, by name, description and place.',
+    'skills show': 'Print a skill as a model gets it when it is needed.',
+    'skills check': 'Say what is wrong with skills, one line for each finding, and exit with 1 if there is any.',
 }

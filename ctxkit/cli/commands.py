@@ -19,6 +19,9 @@ COMMANDS = (
     "truncate",
     "run",
     "tokens",
+    "skills list",
+    "skills show",
+    "skills check",
 )
 
 

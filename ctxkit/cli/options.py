@@ -12,9 +12,12 @@ from typer import Argument, BadParameter, Option
 from ctxkit.cli import values
 
 __all__ = [
+    "AgentDir",
     "Annotated",
     "Argument",
+    "Arguments",
     "CollapseCr",
+    "Cwd",
     "Files",
     "Head",
     "Json",
@@ -27,6 +30,9 @@ __all__ = [
     "Option",
     "Quiet",
     "Result",
+    "Skill",
+    "SkillFormat",
+    "SkillPaths",
     "SpillDir",
     "SpillTo",
     "StripAnsi",
@@ -104,4 +110,31 @@ SpillDir = Annotated[
 StripAnsi = Annotated[bool, Option("--strip-ansi", help="Remove terminal escape sequences.")]
 CollapseCr = Annotated[
     bool, Option("--cr", help="Show lines with carriage returns (progress bars) as a terminal would.")
+]
+Cwd = Annotated[
+    str | None, Option("--cwd", metavar="DIR", show_default=False, help="Act as if in DIR, not the working directory.")
+]
+AgentDir = Annotated[
+    str | None,
+    Option(
+        "--agent-dir",
+        metavar="DIR",
+        show_default=False,
+        help="Take what is the user's from DIR, not from $PI_CODING_AGENT_DIR or ~/.pi/agent.",
+    ),
+]
+Skill = Annotated[
+    list[str] | None,
+    Option("--skill", metavar="PATH", show_default=False, help="A skill, or a folder of skills; it comes first."),
+]
+SkillPaths = Annotated[
+    list[str] | None,
+    Argument(metavar="[PATH]...", show_default=False, help="Check these, not all that would be found."),
+]
+Arguments = Annotated[
+    list[str] | None, Argument(metavar="[ARG]...", show_default=False, help="The arguments, as words.")
+]
+SkillFormat = Annotated[
+    Literal["table", "prompt", "json"],
+    Option("--format", metavar="FORMAT", help="A table to read, the block for a system prompt, or JSON."),
 ]
