@@ -51,11 +51,14 @@ _LETTER = r"A-Za-z\xaa\xad"
 _MARK = r"\xac"
 _SUFFIX = r"'(?:[sSdDmMtT\xad]|[lL][lL]|[vV][eE]|[rR][eE])"
 _OTHER = rf"[^{_SPACE}{_LETTER}0-9]"
+# Where text may be cut, in both grammars. Whatever holds the character on the left ends with it; and that the text ends
+# there changes nothing before: only white space looks ahead, and it is either not there or, up to its last line end, one
+# piece. On the right begins a piece, and none looks back.
 _CUT = (
     rf"(?<=[{_LETTER}])(?=[^{_LETTER}{_MARK}'])"  # an apostrophe may begin a suffix of the word
     r"|(?<=[0-9])(?=[^0-9])"
-    rf"|(?<=[^{_SPACE}])(?=[\t\x0b\x0c ])"
-    rf"|(?<=\n)(?=[^{_SPACE}/])"  # a slash may belong to the line end after a sign
+    rf"|(?<=[^{_SPACE}])(?=[\t\x0b\x0c ])"  # other signs may go on with line ends, but not with these
+    rf"|(?<=\n)(?=[^{_SPACE}/])"  # a slash may go on after the line ends of other signs
 )
 
 NONE = 1 << 32  # the rank of what is no token: above every rank

@@ -114,14 +114,6 @@ class Exact:
         ids = encode_ordinary(self._tiktoken, text)
         return self.vocabulary.count(text) if ids is None else len(ids)
 
-    def last_cut(self, text: str) -> int:
-        """Return the last place where text may be cut so that the counts add up; 0 where there is none."""
-        return self.vocabulary.last_cut(text)
-
-    def first_cut(self, text: str) -> int:
-        """Return the first such place; the length of text where there is none."""
-        return self.vocabulary.first_cut(text)
-
 
 def load_tiktoken(vocabulary: Vocabulary) -> tiktoken.Encoding:
     """Build tiktoken's encoding from a shipped vocabulary; it takes a third of a second and some 90 MB, no network."""
@@ -497,8 +489,8 @@ class Kept:
         self.partial = partial
 
 
+LONGEST_TOKEN = 128  # bytes, in the shipped vocabularies: what has more than that times N has more than N tokens
 _STEP = 4096  # characters counted at a time while the place is looked for where the limit is crossed
-_TOKEN = 128  # how far ahead a longer text may have fewer tokens: no token is longer
 
 
 def keep_head(text: str, limit: int, encoding: Encoding) -> Kept:
@@ -621,14 +613,14 @@ def _keep(text: str, limit: int, encoding: Encoding, side: _Head | _Tail) -> Kep
         best = max(found, begin)
         if best - cuts[-1][0] <= _STEP:
             for kept in sizes[fits:]:
-                if kept > best + _TOKEN:
+                if kept > best + LONGEST_TOKEN:
                     break
                 if count(kept) <= limit:
                     best = found = kept
         return found
 
     begin = cuts[-1][0]
-    end = min(size + _TOKEN, length)
+    end = min(size + LONGEST_TOKEN, length)
     kept = longest(side.lines(begin, end))
     whole = side.whole_lines(begin)
     while whole and not kept:

@@ -92,7 +92,7 @@ def test_the_vocabularies_are_the_published_ones() -> None:
         vocabulary = EXACT[name].vocabulary
         lines = (b"%s %d\n" % (base64.b64encode(token), rank) for rank, token in enumerate(vocabulary.tokens()))
         assert hashlib.sha256(b"".join(lines)).hexdigest() == digest == vocabulary.rank_file_sha256
-        assert vocabulary.longest == max(map(len, vocabulary.tokens())) <= bpe.WINDOW
+        assert vocabulary.longest == max(map(len, vocabulary.tokens())) == tokens.LONGEST_TOKEN <= bpe.WINDOW
 
 
 @pytest.mark.parametrize("name", NAMES)
