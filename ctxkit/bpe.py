@@ -52,8 +52,8 @@ _MARK = r"\xac"
 _SUFFIX = r"'(?:[sSdDmMtT\xad]|[lL][lL]|[vV][eE]|[rR][eE])"
 _OTHER = rf"[^{_SPACE}{_LETTER}0-9]"
 # Where text may be cut, in both grammars. Whatever holds the character on the left ends with it; and that the text ends
-# there changes nothing before: only white space looks ahead, and it is either not there or, up to its last line end, one
-# piece. On the right begins a piece, and none looks back.
+# there changes nothing before it: only white space looks ahead, and there is none, or it is one piece up to its last
+# line end. On the right begins a piece, and none looks back.
 _CUT = (
     rf"(?<=[{_LETTER}])(?=[^{_LETTER}{_MARK}'])"  # an apostrophe may begin a suffix of the word
     r"|(?<=[0-9])(?=[^0-9])"
