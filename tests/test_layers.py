@@ -43,7 +43,7 @@ START = {
 
 
 def layer(name: str) -> int:
-    """Return the height of a module: 0 values, 1 core, 2 adapters, 3 edge, 4 summarizers and plug-ins, 5 face and tools of ours."""
+    """Return the height: 0 values, 1 core, 2 adapters, 3 edge, 4 summarizers and plug-ins, 5 face and tools of ours."""
     top = name.split(".")[0]
     if top in VALUES:
         return 0
