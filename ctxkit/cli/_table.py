@@ -121,6 +121,30 @@ TABLE: dict[str, Any] = {
         (),
         False,
     ),
+    'template list': (
+        {
+            '--cwd': ('cwd', 'text', False),
+            '--agent-dir': ('agent_dir', 'text', False),
+            '--json': ('json', 'flag', False),
+            '--quiet': ('quiet', 'flag', False),
+            '-q': ('quiet', 'flag', False),
+        },
+        (),
+        (),
+        False,
+    ),
+    'template expand': (
+        {
+            '--var': ('var', 'text', True),
+            '--cwd': ('cwd', 'text', False),
+            '--agent-dir': ('agent_dir', 'text', False),
+            '--quiet': ('quiet', 'flag', False),
+            '-q': ('quiet', 'flag', False),
+        },
+        (('name', True, False), ('arguments', False, True)),
+        (),
+        False,
+    ),
 }
 
 SUMMARIES: dict[str, str] = {
@@ -128,7 +152,10 @@ SUMMARIES: dict[str, str] = {
     'run': 'Run a command, keep its exit status, print its output truncated.',
     'tokens': 'Count tokens.',
     'skills': 'List the skills that apply, load one, check them.',
+    'template': 'List reusable prompts, put arguments and variables into one.',
     'skills list': 'List the skills that apply, by name, description and place.',
     'skills show': 'Print a skill as a model gets it when it is needed.',
     'skills check': 'Say what is wrong with skills, one line for each finding, and exit with 1 if there is any.',
+    'template list': 'List the templates that apply, by name and description.',
+    'template expand': 'Print a template with arguments and variables put in.',
 }

@@ -22,6 +22,8 @@ COMMANDS = (
     "skills list",
     "skills show",
     "skills check",
+    "template list",
+    "template expand",
 )
 
 

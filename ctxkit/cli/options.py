@@ -37,6 +37,7 @@ __all__ = [
     "SpillTo",
     "StripAnsi",
     "Tail",
+    "Variables",
     "WholeLines",
     "Width",
     "duration",
@@ -137,4 +138,8 @@ Arguments = Annotated[
 SkillFormat = Annotated[
     Literal["table", "prompt", "json"],
     Option("--format", metavar="FORMAT", help="A table to read, the block for a system prompt, or JSON."),
+]
+Variables = Annotated[
+    list[str] | None,
+    Option("--var", metavar="KEY=VALUE", show_default=False, help="Give a variable; twice makes it a list of two."),
 ]
