@@ -1,10 +1,9 @@
 """Make bytes from programs fit to read: invalid UTF-8, ANSI escapes, carriage-return progress bars.
 
-The three cleaners are streams: feed them chunks, print what they return, and call `flush` at the end.
+The two cleaners are streams: feed them chunks, print what they return, and call `flush` at the end.
 Nothing here needs `re`: the filters that use it start in the time of bare Python.
 """
 
-REPLACEMENT = "\ufffd".encode()
 LONGEST_SCREEN_LINE = 1 << 16  # bytes without a CR; a longer line is no progress bar, and memory stays bounded
 LONGEST_ESCAPES = 1 << 12  # characters; a longer run of escapes between two characters is no colour
 ESC = b"\x1b"
@@ -84,9 +83,7 @@ class AnsiStripper:
     __slots__ = ("_state",)
 
     def __init__(self) -> None:
-        self._state = (
-            ""  # what the last chunk ended in: "", "escape", "csi", "single", "osc", "string", "osc escape"...
-        )
+        self._state = ""  # the sequence that the last chunk ended in: a kind, "escape", "osc escape", "string escape"
 
     def feed(self, data: bytes) -> bytes:
         """Return the visible part of data."""

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxkit import truncate_line
+from ctxkit import ends, truncate_line
 from ctxkit.clean import to_utf8
 from ctxkit.truncate import (
     MAX_BYTES,
@@ -212,6 +212,7 @@ PIECES = [
     b"\x00",
     b"\x1b[1m",
     "é".encode(),
+    "क".encode(),
     "漢".encode(),
     "😀".encode(),
     "e\u0301".encode(),
@@ -248,8 +249,10 @@ def test_every_result_is_that_of_the_reference(
 ) -> None:
     options["final_newline"] = final_newline or options["keep"] == "middle"  # Pi has no middle
     expected = reference(data, **options)
-    for chunks in (sizes, [1], [len(data) or 1]):
-        result = cut(data, chunks, **options)
+    for chunks, block in ((sizes, 1), (sizes, ends.BLOCK), ([1], 1), ([1], 5), ([len(data) or 1], 1)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ends, "BLOCK", block)  # or these inputs would be too small for anything to be dropped
+            result = cut(data, chunks, **options)
         assert result.text == expected.text
         assert result.truncated_by == expected.truncated_by
         assert result.truncated == (expected.truncated_by is not None)

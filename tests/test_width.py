@@ -22,7 +22,25 @@ STACK = "a\u0300\u0316\u0334"
 THAI = "ที่"
 HINDI = "क्"
 HANGUL = "\u1112\u1161\u11ab"
-GRAPHEMES = [FAMILY, FLAG, THUMB, HEART, KEYCAP, SCOTLAND, ACCENT, STACK, THAI, HINDI, HANGUL, "x", "é", "漢", "😀"]
+GRAPHEMES = [
+    FAMILY,
+    FLAG,
+    "🇦🇿",
+    "🇿🇦",
+    THUMB,
+    HEART,
+    KEYCAP,
+    SCOTLAND,
+    ACCENT,
+    STACK,
+    THAI,
+    HINDI,
+    HANGUL,
+    "x",
+    "é",
+    "漢",
+    "😀",
+]
 
 
 @pytest.mark.parametrize(
