@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from ctxkit.truncate import truncate_head as truncate_head
     from ctxkit.truncate import truncate_middle as truncate_middle
     from ctxkit.truncate import truncate_tail as truncate_tail
+    from ctxkit.vocabularies import load_encoding as load_encoding
+    from ctxkit.vocabularies import load_model_encoding as load_model_encoding
+    from ctxkit.vocabularies import load_token_limit as load_token_limit
     from ctxkit.width import truncate_line as truncate_line
 
 # public name: the module it lives in
@@ -24,6 +27,9 @@ NAMES = {
     "Truncation": "truncate",
     "Truncator": "truncate",
     "format_size": "truncate",
+    "load_encoding": "vocabularies",
+    "load_model_encoding": "vocabularies",
+    "load_token_limit": "vocabularies",
     "truncate_head": "truncate",
     "truncate_line": "width",
     "truncate_middle": "truncate",

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from ctxkit.clean import character_across, mend_utf8, valid_utf8, whole_characters
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ctxkit.tokenlimit import TokenLimit
+
 LF = b"\n"
 BLOCK = 1 << 15  # bytes; smaller chunks are joined, so that a byte-wise producer does not cost a list of bytes
 CONTEXT = 3  # bytes beyond a cut that tell whether it parts a character
@@ -85,8 +89,10 @@ class Front:
         "_max_bytes",
         "_max_lines",
         "_newlines",
+        "_tokens",
         "_waiting",
         "_whole_lines",
+        "by_tokens",
         "chosen",
         "full",
         "lines",
@@ -96,19 +102,29 @@ class Front:
         "too_long",
     )
 
-    def __init__(self, max_lines: int | None, max_bytes: int | None, whole_lines: bool, final_newline: bool) -> None:
+    def __init__(
+        self,
+        max_lines: int | None,
+        max_bytes: int | None,
+        whole_lines: bool,
+        final_newline: bool,
+        tokens: TokenLimit | None = None,
+    ) -> None:
         self._max_lines, self._max_bytes = max_lines, max_bytes
         self._whole_lines, self._final_newline = whole_lines, final_newline
         self._held: list[bytes] = []
         self._newlines = self._bytes = 0  # of all that came
-        self._waiting = not final_newline  # what is held shows as it is, or otherwise if the input is cut
+        self._tokens = tokens
+        # What is held shows as it is, or otherwise if the input is cut.
+        self._waiting = not final_newline or tokens is not None
         self._in_line = False  # what was handed out ends within a line
         self.full = False  # more came than fits, and what is held is enough to choose from
         self.chosen = False
         self.lines = self.size = 0  # kept: handed out, or chosen
         self.taken = 0  # bytes of the stream that were kept
         self.partial = False  # only the beginning of the first line was kept
-        self.too_long = False  # the first line alone exceeds the byte limit
+        self.too_long = False  # the first line alone exceeds the limit
+        self.by_tokens = False  # the token limit left something out
 
     def feed(self, data: bytes) -> bytes:
         """Take the next piece of the stream; return what can be handed out."""
@@ -165,6 +181,14 @@ class Front:
         text = mend_utf8(held[:stop])
         if not self._final_newline:
             text = text.removesuffix(LF)
+        if self._tokens is not None:
+            kept, partial = self._tokens.head(text)
+            if len(kept) < len(text):
+                self.by_tokens = True
+                self.too_long = partial or not kept
+                self.partial = self.too_long and not self._whole_lines
+                text = b"" if self.too_long and self._whole_lines else kept
+                lines, stop = text.count(LF), len(text)
         self.lines += lines or (self._in_line and not stop)
         self.size += len(text)
         self.taken += stop
@@ -190,9 +214,16 @@ class Back:
         "_newlines",
         "_whole",
         "_whole_lines",
+        "by_tokens",
     )
 
-    def __init__(self, max_lines: int | None, max_bytes: int | None, whole_lines: bool, final_newline: bool) -> None:
+    def __init__(
+        self,
+        max_lines: int | None,
+        max_bytes: int | None,
+        whole_lines: bool,
+        final_newline: bool,
+    ) -> None:
         self._max_lines, self._max_bytes = max_lines, max_bytes
         self._whole_lines, self._final_newline = whole_lines, final_newline
         self._held: list[bytes] = []
@@ -200,6 +231,7 @@ class Back:
         self._lines = 0
         self._bytes = 0
         self._whole = True  # nothing was dropped yet
+        self.by_tokens = False  # the token limit left something out
 
     def feed(self, data: bytes) -> None:
         """Take the next piece of the stream."""
@@ -231,7 +263,9 @@ class Back:
             and (self._max_bytes is None or len(mend_utf8(data)) <= self._max_bytes)
         )
 
-    def choose(self, max_lines: int | None, max_bytes: int | None) -> tuple[bytes, int, bool, int]:
+    def choose(
+        self, max_lines: int | None, max_bytes: int | None, tokens: TokenLimit | None = None
+    ) -> tuple[bytes, int, bool, int]:
         """Return the last whole lines within the limits as valid UTF-8.
 
         The result is (text, lines, whether only the end of a line was kept, bytes taken from the stream).
@@ -254,7 +288,17 @@ class Back:
         if partial:
             start, lines = ending(data, room or 0), 1
         text = mend_utf8(data[start:])
-        return text[: len(text) - (spare and bool(text))], lines, partial, len(data) - start
+        text, taken = text[: len(text) - (spare and bool(text))], len(data) - start
+        if tokens is not None:
+            kept, part_of_line = tokens.tail(text)
+            if len(kept) < len(text):
+                self.by_tokens = True
+                too_long = part_of_line or not kept
+                partial = (too_long or partial) and not self._whole_lines
+                text = b"" if too_long and self._whole_lines else kept
+                lines = 1 if partial else text.count(LF) + (not text.endswith(LF) and bool(text))
+                taken = len(text)
+        return text, lines, partial, taken
 
     def _can_spare_first(self) -> bool:
         rest = self._bytes - len(self._held[0])

@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ctxkit.tokenlimit import TokenLimit
+
 MAX_LINES = 2000
 MAX_BYTES = 50 * 1024
 
@@ -24,6 +26,7 @@ def truncate_head(
     *,
     max_lines: int | None = MAX_LINES,
     max_bytes: int | None = MAX_BYTES,
+    max_tokens: TokenLimit | None = None,
     width: int | None = None,
     offset: int = 1,
     whole_lines: bool = False,
@@ -31,11 +34,14 @@ def truncate_head(
 ) -> Truncation:
     """Keep the beginning of text: whole lines within both limits.
 
-    None is no limit. `width` first shortens longer lines, `offset` is the 1-based line to begin with. A first line over
-    the byte limit is kept in part, or not at all with `whole_lines`. With `final_newline=False` the newline that ends
-    a cut text is neither kept nor counted. `whole_lines=True, final_newline=False` is Pi's truncateHead (Pi §5.4).
+    None is no limit; `load_token_limit` makes a `max_tokens`. `width` first shortens longer lines, `offset` is the
+    1-based line to begin with. A first line over the limit is kept in part, or not at all with `whole_lines`. With
+    `final_newline=False` the newline that ends a cut text is neither kept nor counted.
+    `whole_lines=True, final_newline=False` is Pi's truncateHead (Pi §5.4).
     """
-    return _at_once(text, Truncator("head", max_lines, max_bytes, width, offset, whole_lines, final_newline))
+    return _at_once(
+        text, Truncator("head", max_lines, max_bytes, width, offset, whole_lines, final_newline, max_tokens=max_tokens)
+    )
 
 
 def truncate_tail(
@@ -43,6 +49,7 @@ def truncate_tail(
     *,
     max_lines: int | None = MAX_LINES,
     max_bytes: int | None = MAX_BYTES,
+    max_tokens: TokenLimit | None = None,
     width: int | None = None,
     offset: int = 1,
     whole_lines: bool = False,
@@ -53,7 +60,9 @@ def truncate_tail(
     The options are those of `truncate_head`. A last line over the byte limit is kept in part: its end.
     `final_newline=False` is Pi's truncateTail (Pi §5.5).
     """
-    return _at_once(text, Truncator("tail", max_lines, max_bytes, width, offset, whole_lines, final_newline))
+    return _at_once(
+        text, Truncator("tail", max_lines, max_bytes, width, offset, whole_lines, final_newline, max_tokens=max_tokens)
+    )
 
 
 def truncate_middle(
@@ -61,12 +70,13 @@ def truncate_middle(
     *,
     max_lines: int | None = MAX_LINES,
     max_bytes: int | None = MAX_BYTES,
+    max_tokens: TokenLimit | None = None,
     width: int | None = None,
     offset: int = 1,
     whole_lines: bool = False,
 ) -> Truncation:
     """Keep both ends of text, half of each limit for either, and one marker line where lines were left out."""
-    return _at_once(text, Truncator("middle", max_lines, max_bytes, width, offset, whole_lines))
+    return _at_once(text, Truncator("middle", max_lines, max_bytes, width, offset, whole_lines, max_tokens=max_tokens))
 
 
 def _at_once(text: str | bytes | Iterable[bytes], cutter: Truncator) -> Truncation:
@@ -101,6 +111,7 @@ class Truncation:
         "left_out",
         "max_bytes",
         "max_lines",
+        "max_tokens",
         "output_bytes",
         "output_lines",
         "parts",
@@ -116,7 +127,7 @@ class Truncation:
     text: bytes
     parts: list[Part]  # what was kept: none, one run, or the two ends
     truncated: bool
-    truncated_by: str | None  # "lines", "bytes" or "width"
+    truncated_by: str | None  # "lines", "bytes", "tokens" or "width"
     total_lines: int
     total_bytes: int
     output_lines: int
@@ -125,6 +136,7 @@ class Truncation:
     first_line_exceeds_limit: bool
     max_lines: int | None
     max_bytes: int | None
+    max_tokens: int | None
     left_out: tuple[int, int] | None  # lines and bytes left out of the middle
     showing: str  # the words of the notice on what was kept
     width: int | None  # the width, if it shortened some line
@@ -176,6 +188,7 @@ class Truncation:
             "firstLineExceedsLimit": self.first_line_exceeds_limit,
             "maxLines": self.max_lines,
             "maxBytes": self.max_bytes,
+            "maxTokens": self.max_tokens,
             "leftOut": None if self.left_out is None else {"lines": self.left_out[0], "bytes": self.left_out[1]},
             "inputFinished": self.finished,
             "fullOutputPath": saved_as if self.truncated else None,
@@ -190,6 +203,7 @@ class Truncator:
     """
 
     __slots__ = (
+        "_asked_bytes",
         "_back",
         "_cleaners",
         "_emitted",
@@ -200,9 +214,11 @@ class Truncator:
         "_max_bytes",
         "_max_lines",
         "_offset",
+        "_over_tokens",
         "_shortener",
         "_skip",
         "_text",
+        "_tokens",
         "_whole_lines",
     )
 
@@ -217,8 +233,13 @@ class Truncator:
         final_newline: bool = True,
         strip_ansi: bool = False,
         collapse_cr: bool = False,
+        max_tokens: TokenLimit | None = None,
     ) -> None:
         max_lines, max_bytes = _not_negative(max_lines), _not_negative(max_bytes)
+        self._tokens, self._over_tokens = max_tokens, False
+        self._asked_bytes = max_bytes
+        if max_tokens is not None and (max_bytes is None or max_bytes > max_tokens.most_bytes):
+            max_bytes = max_tokens.most_bytes  # more than that cannot be kept, so no more need be held
         unlimited = max_lines is None and max_bytes is None and final_newline
         self._keep = "all" if unlimited else keep
         self._max_lines, self._max_bytes = max_lines, max_bytes
@@ -236,9 +257,10 @@ class Truncator:
         self._front: Front | None = None
         self._back: Back | None = None
         if self._keep == "head":
-            self._front = Front(max_lines, max_bytes, whole_lines, final_newline)
+            self._front = Front(max_lines, max_bytes, whole_lines, final_newline, max_tokens)
         if self._keep == "middle":
-            self._front = Front(_half(max_lines), _half(max_bytes), whole_lines, final_newline)
+            share = None if max_tokens is None else max_tokens.halves()[0]
+            self._front = Front(_half(max_lines), _half(max_bytes), whole_lines, final_newline, share)
         if self._keep in ("tail", "middle"):
             self._back = Back(max_lines, max_bytes, whole_lines, final_newline)
         self._emitted = 0  # bytes that feed() has returned
@@ -246,7 +268,7 @@ class Truncator:
     @property
     def cut(self) -> bool:
         """Whether it is certain that not all of the input will be printed as it is."""
-        return self._over_lines or self._over_bytes or self._shortened
+        return self._over_lines or self._over_bytes or self._over_tokens or self._shortened
 
     @property
     def settled(self) -> bool:
@@ -270,6 +292,8 @@ class Truncator:
             printed.append(self._from_offset(chunk))
         if self._shortener:
             printed.append(self._select(self._shortener.flush()))
+        if self._tokens is not None and not self._over_lines and not self._over_bytes:
+            self._over_tokens = not self._tokens.fits(self._whole())
         result = self._result()
         result.finished = finished
         result.showing = self._showing(result) if result.truncated and result.truncated_by != "width" else ""
@@ -331,13 +355,13 @@ class Truncator:
         result.left_out = None
         result.text = b""
         if self._keep == "all" or not result.truncated:
-            result.text = back.all()[self._emitted :] if back else front.rest() if front else b""
+            result.text = self._whole()
             result.parts = [Part(first, last, self._text.bytes)] if last >= first else []
         elif front and not back:
             result.text = b"" if front.chosen else front.choose()
             result.parts = front.parts(first)
-        elif back and (not front or back.fits()):
-            text, lines, partial, _ = back.choose(self._max_lines, self._max_bytes)
+        elif back and (not front or (back.fits() and not self._over_tokens)):
+            text, lines, partial, _ = back.choose(self._max_lines, self._max_bytes, self._tokens)
             result.text = text[self._emitted :]
             result.parts = [Part(last - lines + 1, last, len(text), partial)] if lines else []
         elif front and back:
@@ -347,19 +371,25 @@ class Truncator:
         if len(result.parts) == 2 and result.parts[0].last == result.parts[1].first:
             result.output_lines -= 1  # both ends of one line
         result.total_lines, result.total_bytes = self._input.lines, self._input.bytes
-        result.max_lines, result.max_bytes = self._max_lines, self._max_bytes
+        result.max_lines, result.max_bytes = self._max_lines, self._asked_bytes
+        result.max_tokens = None if self._tokens is None else self._tokens.limit
         result.width = self._shortener.width if self._shortener and self._shortened else None
         result.last_line_partial = bool(result.parts) and result.parts[-1].partial
         result.first_line_exceeds_limit = result.truncated and self._first_line_exceeds()
         result.truncated_by = self._reason(result) if result.truncated else None
         return result
 
+    def _whole(self) -> bytes:
+        """Return what was not yet printed of an input that is within the limits."""
+        return self._back.all()[self._emitted :] if self._back else self._front.rest() if self._front else b""
+
     def _join_ends(self, result: Truncation, front: Front, back: Back) -> None:
         """Put the head, a marker line and the tail of a middle cut together."""
         rest = b"" if front.chosen else front.choose()
         max_lines = None if self._max_lines is None else self._max_lines - self._max_lines // 2
         max_bytes = None if self._max_bytes is None else self._max_bytes - self._max_bytes // 2
-        tail, lines, partial, taken = back.choose(max_lines, max_bytes)
+        tokens = None if self._tokens is None else self._tokens.halves()[1]
+        tail, lines, partial, taken = back.choose(max_lines, max_bytes, tokens)
         heads = front.parts(self._offset + 1)
         tails = [Part(self._last - lines + 1, self._last, len(tail), partial)] if lines else []
         result.parts = heads + tails
@@ -386,7 +416,11 @@ class Truncator:
         return self._text.last_line + (self._final_newline and self._text.last_line_ends)
 
     def _reason(self, result: Truncation) -> str:
-        """Name the limit that was hit; where both were at once, lines, as Pi does."""
+        """Name the limit that was hit; where lines and bytes were at once, lines, as Pi does."""
+        ends = [end for end in (self._front, self._back) if end]
+        bounded = self._max_bytes != self._asked_bytes and self._over_bytes
+        if self._over_tokens or bounded or any(end.by_tokens for end in ends):
+            return "tokens"
         partial = any(part.partial for part in result.parts)
         if result.output_lines == self._text.lines and not partial:
             return "bytes" if self._over_bytes else "width"  # bytes: only the final newline is over the limit
@@ -400,6 +434,8 @@ class Truncator:
         limit = ""
         if result.truncated_by == "bytes" and self._max_bytes is not None:
             limit = f" ({format_size(self._max_bytes)} limit)"
+        elif result.truncated_by == "tokens":
+            limit = f" ({result.max_tokens} token limit)"
         parts = [part for part in result.parts if part.size or not part.partial]
         if not parts:
             return self._too_long(result) or f"Showing none of {total} {'line' if total == '1' else 'lines'}{limit}"
@@ -422,6 +458,8 @@ class Truncator:
         number, size = self._last, self._last_line_size()
         if self._front:
             number, size = self._offset + 1, self._first_line_size()
+        if self._whole_lines and result.truncated_by == "tokens" and result.max_tokens:
+            return f"Line {number} exceeds {result.max_tokens} token limit"
         if not self._whole_lines or not self._max_bytes or size <= self._max_bytes or result.truncated_by != "bytes":
             return ""
         is_size = f" is {format_size(size)}," if result.finished else ""

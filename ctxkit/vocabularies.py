@@ -6,6 +6,7 @@ import mmap
 import os
 
 from ctxkit.models import find_model, model_encoding
+from ctxkit.tokenlimit import TokenLimit
 from ctxkit.tokens import DEFAULT, find_encoding
 
 TYPE_CHECKING = False
@@ -33,3 +34,8 @@ def load_encoding(name: str = DEFAULT) -> Encoding:
 def load_model_encoding(model: str) -> Encoding:
     """Return the encoding that counts for a model. Raises UsageError for a model that is not in the table."""
     return model_encoding(find_model(model), map_data)
+
+
+def load_token_limit(limit: int, encoding: str = DEFAULT) -> TokenLimit:
+    """Return a limit for `truncate_head` and its like: at most `limit` tokens of an encoding."""
+    return TokenLimit(limit, load_encoding(encoding))

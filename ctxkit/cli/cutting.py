@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctxkit
 from ctxkit import process
 from ctxkit.errors import OutputError, UsageError
 from ctxkit.spill import Spill
@@ -26,6 +27,7 @@ class Cutting:
         "keep",
         "max_bytes",
         "max_lines",
+        "max_tokens",
         "notice",
         "offset",
         "spill",
@@ -42,6 +44,7 @@ class Cutting:
         middle: bool,
         max_lines: int | None,
         max_bytes: int | None,
+        max_tokens: int | None,
         width: int | None,
         offset: int,
         whole_lines: bool,
@@ -55,6 +58,7 @@ class Cutting:
     ) -> None:
         self.keep = "head" if head else "middle" if middle else "tail"
         self.max_lines, self.max_bytes, self.width = max_lines, max_bytes, width
+        self.max_tokens = None if max_tokens is None else ctxkit.load_token_limit(max_tokens)
         self.offset, self.whole_lines = offset, whole_lines
         self.notice, self.json = notice, json
         self.spill, self.spill_dir = spill, spill_dir
@@ -76,6 +80,7 @@ class Cutting:
     def end_suffices(self) -> bool:
         """Whether nothing but the last bytes of the input shows in the result."""
         changed = self.collapse_cr or self.strip_ansi or self.width is not None or self.offset > 1
+        changed = changed or self.max_tokens is not None
         told = self.json or self.notice != "none"
         return self.keep == "tail" and self.max_bytes is not None and not changed and not told
 
@@ -132,6 +137,7 @@ def pour(cutting: Cutting, chunks: Iterable[bytes], interrupts: Interrupts, sour
         cutting.whole_lines,
         strip_ansi=cutting.strip_ansi,
         collapse_cr=cutting.collapse_cr,
+        max_tokens=cutting.max_tokens,
     )
     spill = _spill(cutting, source)
     if spill is None and source is not None and cutting.end_suffices:

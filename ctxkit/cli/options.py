@@ -21,13 +21,17 @@ __all__ = [
     "Files",
     "Head",
     "Json",
+    "Layout",
     "Literal",
     "MaxBytes",
     "MaxLines",
+    "MaxTokens",
+    "MergeRule",
     "Middle",
     "Notice",
     "Offset",
     "Option",
+    "ProfileName",
     "Quiet",
     "Result",
     "Skill",
@@ -35,6 +39,7 @@ __all__ = [
     "SkillPaths",
     "SpillDir",
     "SpillTo",
+    "StopAt",
     "StripAnsi",
     "Tail",
     "Variables",
@@ -76,6 +81,17 @@ MaxLines = Annotated[
 MaxBytes = Annotated[
     int | None,
     Option("--bytes", "-c", metavar="SIZE", parser=limit, help="Keep at most SIZE bytes: 800, 50K, 1MB, 'none'."),
+]
+MaxTokens = Annotated[
+    int | None,
+    Option(
+        "--tokens",
+        "-t",
+        metavar="N",
+        parser=limit,
+        show_default=False,
+        help="Keep at most N tokens (o200k_base, exact); reads a vocabulary, so it starts later.",
+    ),
 ]
 Width = Annotated[
     int | None,
@@ -121,7 +137,7 @@ AgentDir = Annotated[
         "--agent-dir",
         metavar="DIR",
         show_default=False,
-        help="Take what is the user's from DIR, not from $PI_CODING_AGENT_DIR or ~/.pi/agent.",
+        help="Take what is the user's from DIR, not from the agent's folder ($PI_CODING_AGENT_DIR, ~/.pi/agent).",
     ),
 ]
 Skill = Annotated[
@@ -142,4 +158,28 @@ SkillFormat = Annotated[
 Variables = Annotated[
     list[str] | None,
     Option("--var", metavar="KEY=VALUE", show_default=False, help="Give a variable; twice makes it a list of two."),
+]
+ProfileName = Annotated[
+    Literal["pi", "claude", "codex", "omp"],
+    Option("--profile", metavar="AGENT", help="Take the instruction files that AGENT would take."),
+]
+MergeRule = Annotated[
+    Literal["append", "prepend", "replace", "smart"],
+    Option(
+        "--merge",
+        metavar="RULE",
+        help="The most specific file last, first, alone, or last with its sections in place of those of others.",
+    ),
+]
+StopAt = Annotated[
+    Literal["root", "git"] | None,
+    Option(
+        "--stop-at",
+        metavar="TOP",
+        show_default=False,
+        help="Begin with the root of the file system or of the repository, not where AGENT does.",
+    ),
+]
+Layout = Annotated[
+    Literal["seed", "pi"], Option("--layout", metavar="LAYOUT", help="Prose, or the tagged sections of Pi 1.6.")
 ]
