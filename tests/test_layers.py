@@ -11,7 +11,7 @@ import ctxkit
 
 ROOT = Path(ctxkit.__file__).parent
 VALUES = {"errors", "entry"}
-EDGE = {"process", "files", "spill", "child", "vocabularies", "folders"}
+EDGE = {"process", "files", "spill", "child", "vocabularies", "folders", "sessionfile"}
 PLUG_IN_FOLDERS = {"agents", "strategies"}  # adapters: pure, above the core
 
 # What `ctx truncate` may load beyond a bare interpreter. Nothing heavy: no typer, re, json, typing, enum, pathlib.
