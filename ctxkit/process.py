@@ -408,6 +408,13 @@ def now() -> int:
     return time.time_ns() // 1_000_000
 
 
+def today() -> str:
+    """Return the date here as YYYY-MM-DD; with SOURCE_DATE_EPOCH the date of that moment in UTC."""
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    moment = time.gmtime(int(fixed)) if fixed.isascii() and fixed.isdecimal() else time.localtime()
+    return time.strftime("%Y-%m-%d", moment)
+
+
 def timestamp(milliseconds: int) -> str:
     """Write a time as sessions do: ISO 8601, UTC, with milliseconds."""
     seconds, rest = divmod(milliseconds, 1000)

@@ -19,6 +19,8 @@ COMMANDS = (
     "truncate",
     "run",
     "tokens",
+    "prompt build",
+    "prompt files",
     "skills list",
     "skills show",
     "skills check",

@@ -42,7 +42,7 @@ def list(
     skills in the agent's folder; ~/.agents/skills. In a folder, SKILL.md is the skill; a folder without one is searched
     for skills, except where its .gitignore, .ignore or .fdignore says no. What is wrong with a skill is a warning.
     """
-    found = discover(skill, cwd, agent_dir)
+    found = discover(skill, folders.working_folder(cwd), agent_dir)
     warn(found)
     if format == "json":
         return _listed(found)
@@ -69,7 +69,7 @@ def show(
     The text of the skill stands between skill tags, after a line that names the folder its relative paths refer to. The
     ARGs follow below, as a user would have typed them behind the name. With --json also what it costs in tokens.
     """
-    found = discover(skill, cwd, agent_dir)
+    found = discover(skill, folders.working_folder(cwd), agent_dir)
     wanted = next((each for each in found.skills if each.name == name), None)
     if wanted is None:
         raise InputError(f"no skill is named {name!r}", hint="'ctx skills list' names those that apply")
@@ -93,13 +93,13 @@ def check(
     A skill needs a description of at most 1024 characters and a name of at most 64, in lower case with digits and
     single hyphens. Only a skill without a description is not loaded; but another agent may be stricter.
     """
+    base = folders.working_folder(cwd)
     if paths:
-        base = folders.working_folder(cwd)
         places = [skills.Root(folders.absolute(path, base), "explicit") for path in paths]
         found = skills.find(places, folders.DISK)
     else:
         places = []
-        found = discover(skill, cwd, agent_dir)
+        found = discover(skill, base, agent_dir)
     rows: Sequence[Finding | skills.Collision] = [
         *found.findings,
         *found.collisions,
@@ -111,9 +111,8 @@ def check(
     return 1 if rows else 0
 
 
-def discover(explicit: Sequence[str] | None, cwd: str | None, agent_dir: str | None) -> skills.Skills:
+def discover(explicit: Sequence[str] | None, base: str, agent_dir: str | None) -> skills.Skills:
     """Find the skills that apply in a folder."""
-    base = folders.working_folder(cwd)
     top = find_top(base, folders.DISK)
     agent = folders.agent_folder(agent_dir, "PI_CODING_AGENT_DIR", "~/.pi/agent", base)
     given = [folders.absolute(path, base) for path in explicit or ()]
