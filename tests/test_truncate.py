@@ -538,6 +538,21 @@ def test_a_line_without_end_is_not_held(chunk: bytes, options: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("keep", ["head", "tail", "middle"])
+def test_lines_beyond_a_limit_of_lines_are_not_held(keep: str) -> None:
+    cutter = Truncator(keep, max_lines=10, max_bytes=None)
+    chunk = b"line\n" * 10_000
+    tracemalloc.start()
+    try:
+        printed = b"".join([text for _ in range(400) if (text := cutter.feed(chunk))])
+        result = cutter.finish()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (printed + result.text).count(b"line\n") == 10
+    assert peak < 1 << 20
+
+
+@pytest.mark.parametrize("keep", ["head", "tail", "middle"])
 def test_bytes_that_come_one_by_one_are_not_held_one_by_one(keep: str) -> None:
     cutter = Truncator(keep)
     tracemalloc.start()
@@ -848,6 +863,12 @@ def test_t10_a_link_keeps_its_label_and_no_escape_is_printed_by_halves() -> None
             assert b"\x1b" not in cut(link * 3, [5], keep="tail", strip_ansi=True, max_bytes=size).text
     result = cut(b"\x1b[31mred\x1b[", [4], keep="tail", strip_ansi=True)
     assert (result.text, result.total_bytes) == (b"red", 10)  # the totals are those of the raw input
+
+
+def test_an_open_last_line_goes_through_both_cleaners() -> None:
+    for size in range(1, 12):
+        result = cut(b"50%\r\x1b[31m100%\x1b[0m", [size], keep="tail", collapse_cr=True, strip_ansi=True)
+        assert result.text == b"100%"
 
 
 def test_t11_nul_bytes_pass_and_json_stays_parseable() -> None:
