@@ -51,6 +51,10 @@ class StateError(CtxError):
     exit_code = 5
 
 
+class ChangedError(StateError):
+    """A file was changed since it was read; exit 5."""
+
+
 class CommandError(CtxError):
     """A command could not be started; exit 127 if there is none of that name, 126 if it cannot be run (env(1))."""
 

@@ -7,7 +7,7 @@ import os
 import time
 
 from ctxkit import process
-from ctxkit.errors import OutputError, StateError
+from ctxkit.errors import ChangedError, OutputError, StateError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,11 +34,19 @@ class State:
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
 
+def same_file(path: str, other: str) -> bool:
+    """Say whether two names lead to one file that exists."""
+    try:
+        return os.path.samestat(os.stat(path), os.stat(other))
+    except OSError:
+        return False
+
+
 def append(path: str, data: bytes, seen: State) -> None:
     """Append data to a file that is still as it was seen, and see it safely on the disk.
 
     A last line without its newline gets one first. If the data does not fit on the disk, the file is as it was before.
-    Raises StateError if the file has changed or is locked, OutputError if it cannot be written.
+    Raises ChangedError if the file has changed, StateError if it is locked, OutputError if it cannot be written.
     """
     try:
         fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
@@ -47,7 +55,7 @@ def append(path: str, data: bytes, seen: State) -> None:
     try:
         _lock(fd, path)
         if not State(fd).same(seen):
-            raise StateError(f"{path}: changed since it was read", "nothing was written; run the command again")
+            raise ChangedError(f"{path}: changed since it was read", "nothing was written; run the command again")
         if seen.tail and not seen.tail.endswith(b"\n"):
             data = b"\n" + data
         try:

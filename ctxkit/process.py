@@ -243,6 +243,16 @@ def stdout_is_terminal() -> bool:
     return sys.stdout is not None and _is_terminal(sys.stdout)
 
 
+def terminal_width() -> int:
+    """Return the columns of the terminal that standard output is; 80 where it is none."""
+    if not stdout_is_terminal():
+        return 80
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+    except OSError:
+        return 80
+
+
 def _is_terminal(stream: object) -> bool:
     try:
         return os.isatty(stream.fileno())  # type: ignore[attr-defined]
@@ -382,6 +392,11 @@ def die(number: int) -> None:
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     os._exit(128 + number)  # not reached unless the signal is blocked
+
+
+def absolute(path: str) -> str:
+    """Return a path that does not depend on the working folder."""
+    return os.path.abspath(path)
 
 
 # -- environment -----------------------------------------------------------------------------------------------------

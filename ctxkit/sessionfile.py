@@ -11,6 +11,7 @@ from ctxkit.errors import InputError, StateError, UsageError
 from ctxkit.session import Session
 
 READ_WHOLE = 64 << 20  # bytes; a larger file is mapped, which is fast but ends the process if somebody cuts the file
+FINDINGS_SHOWN = 3
 
 
 class SessionFile:
@@ -70,6 +71,15 @@ def open_session(name: str, *, bridge: bool = False) -> SessionFile:
         return SessionFile(source.name, data, source.path, state, bridge=bridge)
     finally:
         source.close()
+
+
+def warn_of_findings(file: SessionFile) -> None:
+    """Say on standard error what is wrong with a session: the first findings, and how many more there are."""
+    found = file.session.findings
+    for finding in found[:FINDINGS_SHOWN]:
+        process.warn(f"{file.name}:{finding.line}: {finding.what}")
+    if len(found) > FINDINGS_SHOWN:
+        process.warn(f"{file.name}: {len(found) - FINDINGS_SHOWN} more; 'ctx session check' lists them all")
 
 
 def line(entry: Entry) -> bytes:

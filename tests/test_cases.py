@@ -1,13 +1,15 @@
 """Every transcript is run: the console blocks of README, examples/ and tests/cases/ print what they show.
 
 A line `$ command` is run by bash, `> ` continues it, the lines below are its output, standard error included. The
-blocks of a file share one folder and one shell. Spill names are random, so they are shown as `ctx-0123456789abcdef`.
+blocks of a file share one folder, with the sessions of examples/ in it, and one shell. Spill names are random, so they
+are shown as `ctx-0123456789abcdef`.
 """
 
 from __future__ import annotations
 
 import doctest
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +43,8 @@ def play(commands: list[str], folder: Path) -> list[str]:
     work = folder / "work"
     for made in (home, programs, work):
         made.mkdir()
+    for session in (ROOT / "examples").glob("*.jsonl"):
+        shutil.copy(session, work)
     ctx = programs / "ctx"
     ctx.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ctxkit "$@"\n')
     ctx.chmod(0o755)
@@ -50,7 +54,6 @@ def play(commands: list[str], folder: Path) -> list[str]:
         "PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin",
         "PYTHONPATH": str(ROOT),
         "LC_ALL": "C.UTF-8",
-        "CTX_EXAMPLES": str(ROOT / "examples"),
     }
     mark = "printf '\\001'"
     body = "".join(f"{command}\n__status=$?; {mark}; (exit $__status)\n" for command in commands)

@@ -26,6 +26,15 @@ COMMANDS = (
     "skills check",
     "template list",
     "template expand",
+    "tree show",
+    "tree lca",
+    "tree path",
+    "tree branches",
+    "tree abandoned",
+    "tree goto",
+    "tree fork",
+    "tree append",
+    "tree label",
 )
 
 

@@ -16,12 +16,15 @@ __all__ = [
     "Annotated",
     "Argument",
     "Arguments",
+    "Bridge",
     "CollapseCr",
     "Cwd",
     "Files",
     "Head",
+    "InPlace",
     "Json",
     "Layout",
+    "Leaf",
     "Literal",
     "MaxBytes",
     "MaxLines",
@@ -34,6 +37,7 @@ __all__ = [
     "ProfileName",
     "Quiet",
     "Result",
+    "SessionName",
     "Skill",
     "SkillFormat",
     "SkillPaths",
@@ -183,3 +187,14 @@ StopAt = Annotated[
 Layout = Annotated[
     Literal["seed", "pi"], Option("--layout", metavar="LAYOUT", help="Prose, or the tagged sections of Pi 1.6.")
 ]
+SessionName = Annotated[
+    str, Argument(metavar="SESSION", show_default=False, help="A session file; '-' is standard input.")
+]
+Leaf = Annotated[
+    str | None,
+    Option("--leaf", metavar="ID", show_default=False, help="Take ID, not the current leaf, as where the talk stands."),
+]
+Bridge = Annotated[
+    bool, Option("--bridge", help="Link an entry whose parent is missing to the entry before it in the file.")
+]
+InPlace = Annotated[bool, Option("--in-place", help="Append to SESSION, if nobody changed it meanwhile.")]
