@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ctxkit.markup import visible
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,4 +45,5 @@ class Finding(NamedTuple):
         return {"path": self.path, "line": self.line, "what": self.what}
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.what}" if self.line else f"{self.path}: {self.what}"
+        place = f"{self.path}:{self.line}" if self.line else self.path
+        return visible(f"{place}: {self.what}")

@@ -23,6 +23,11 @@ def neutralise(text: str, *inside: str) -> str:
     return re.sub(rf"<(?=[\s\0]*/?[\s\0]*(?:{names})(?![\w.:-]))", "&lt;", text, flags=re.IGNORECASE)
 
 
+def visible(text: str) -> str:
+    """Return a path or a name on one line: control characters, which could also move a terminal's cursor, as \\x0a."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+
+
 def one_line(text: str) -> str:
-    """Return a path or a name as prose on one line: control characters as \\x0a, our tags neutralised."""
-    return neutralise(_CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text))
+    """Return a path or a name as prose in a prompt: on one line, our tags neutralised."""
+    return neutralise(visible(text))

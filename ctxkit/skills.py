@@ -44,30 +44,12 @@ class Skill(NamedTuple):
     body: str
 
 
-class Collision(NamedTuple):
-    """A skill that does not count, because an earlier one has its name."""
-
-    name: str
-    winner: str
-    loser: str
-
-    def __str__(self) -> str:
-        return f"{self.loser}: {self._what()}"
-
-    def as_json(self) -> dict[str, str | int | None]:
-        """Return what `ctx skills check --json` prints."""
-        return {"path": self.loser, "line": None, "what": self._what()}
-
-    def _what(self) -> str:
-        return f"name {self.name!r} is taken by {self.winner}"
-
-
 class Skills(NamedTuple):
     """What was found: the skills that count, in order, and what a person should know about the others."""
 
     skills: list[Skill]
     findings: list[Finding]
-    collisions: list[Collision]
+    collisions: list[Finding]
 
 
 def roots(folders: list[str], agent_folder: str, home: str, explicit: list[str]) -> list[Root]:
@@ -102,7 +84,7 @@ def find(places: list[Root], disk: Disk) -> Skills:
             if first is skill:
                 found.skills.append(skill)
             else:
-                found.collisions.append(Collision(skill.name, first.location, skill.location))
+                found.collisions.append(Finding(file.path, None, f"name {skill.name!r} is taken by {first.location}"))
     return found
 
 
@@ -151,7 +133,7 @@ def wrong_with_name(name: str) -> Iterator[str]:
 def without_any(places: list[Root], found: Skills) -> list[Finding]:
     """Return a finding for each place where neither a skill nor anything else was found."""
     met = [skill.location for skill in found.skills]
-    met += [finding.path for finding in found.findings] + [collision.loser for collision in found.collisions]
+    met += [finding.path for finding in found.findings] + [collision.path for collision in found.collisions]
     return [
         Finding(place.path, None, "no skill here")
         for place in places

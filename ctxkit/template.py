@@ -54,27 +54,16 @@ class Template(NamedTuple):
     variables: tuple[Variable, ...] | None  # None: it declares none, and braces are text
 
 
-class Collision(NamedTuple):
-    """A template that does not count, because an earlier one has its name."""
-
-    name: str
-    winner: str
-    loser: str
-
-    def __str__(self) -> str:
-        return f"{self.loser}: name {'/' + self.name!r} is taken by {self.winner}"
-
-
 # -- which there are -------------------------------------------------------------------------------------------------
 
 
-def find(folders: list[str], disk: Disk) -> tuple[list[Template], list[Finding | Collision | InputError]]:
+def find(folders: list[str], disk: Disk) -> tuple[list[Template], list[Finding | InputError]]:
     """Find the templates of some folders, strongest first; of several with one name the first counts.
 
     Return also what is wrong with those that do not count, or with those that do.
     """
     by_name: dict[str, Template] = {}
-    said: list[Finding | Collision | InputError] = []
+    said: list[Finding | InputError] = []
     for folder in folders:
         for name in disk.names(folder):
             if not name.endswith(".md"):
@@ -92,7 +81,7 @@ def find(folders: list[str], disk: Disk) -> tuple[list[Template], list[Finding |
             said += findings
             first = by_name.setdefault(template.name, template)
             if first is not template:
-                said.append(Collision(template.name, first.path, template.path))
+                said.append(Finding(file.path, None, f"name {template.name!r} is taken by {first.path}"))
     return list(by_name.values()), said
 
 

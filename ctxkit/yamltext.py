@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import yaml
 
+from ctxkit.frontmatter import NULL
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ctxkit.frontmatter import Parts, Value
 
-NULL = ("", "~", "null", "Null", "NULL")
 DEPTH = 32  # of lists within lists; more is no metadata
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

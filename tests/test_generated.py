@@ -104,15 +104,19 @@ def test_bash_completes(tmp_path: Path) -> None:
     assert complete("ctx", "truncate", "--spill-dir", "t", cwd=tmp_path) == {"two words.txt"}
     assert complete("ctx", "truncate", "--lines", "", cwd=tmp_path) == set()
     assert "printf" in complete("ctx", "run", "print", cwd=tmp_path)
+    assert complete("ctx", "skills", "l", cwd=tmp_path) == {"list"}
+    assert complete("ctx", "skills", "list", "--fo", cwd=tmp_path) == {"--format"}
+    assert complete("ctx", "skills", "list", "--format", "", cwd=tmp_path) == {"table", "prompt", "json"}
 
 
 def test_fish_completes(tmp_path: Path) -> None:
-    script = f"source {ROOT}/completions/ctx.fish; complete -C 'ctx trunc'; complete -C 'ctx truncate --notice '"
+    lines = ("ctx trunc", "ctx truncate --notice ", "ctx skills sh", "ctx skills list --format ")
+    script = "; ".join([f"source {ROOT}/completions/ctx.fish", *(f"complete -C '{line}'" for line in lines)])
     environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     done = subprocess.run([need("fish"), "-c", script], capture_output=True, text=True, cwd=tmp_path, env=environ)
     offered = [line.split("\t")[0] for line in done.stdout.splitlines()]
     assert offered[0] == "truncate"
-    assert {"stdout", "stderr", "none"} <= set(offered)
+    assert {"stdout", "stderr", "none", "show", "table", "prompt", "json"} <= set(offered)
 
 
 def test_zsh_completes(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trees import ctx, golden, plant
+from trees import ROOT, ctx, golden, plant
 
 from ctxkit import prompt
 from ctxkit.errors import CtxError
@@ -233,6 +235,15 @@ def test_p18_what_changes_from_day_to_day_is_last_and_optional(tmp_path: Path) -
     assert build(SOURCE_DATE_EPOCH="1767225600", TZ="America/New_York") == one
     assert f"\nCurrent date: {time.strftime('%Y-%m-%d')}\n" in build(TZ=time.tzname[0])
     assert "date" not in build("--layout", "pi")
+
+
+def test_an_ordinary_start_loads_nothing_heavy(tmp_path: Path) -> None:
+    plant(tmp_path, PROJECT)
+    build = f"run(['prompt', 'build', '--cwd', {str(tmp_path / 'pkg')!r}])"
+    code = f"import sys; from ctxkit.__main__ import run; {build}; print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT)}, capture_output=True, check=True)
+    heavy = {"typer", "yaml", "pathspec", "tiktoken", "json", "pathlib", "dataclasses", "inspect", "subprocess"}
+    assert set(done.stderr.decode().split()) & heavy == set()
 
 
 # -- options ---------------------------------------------------------------------------------------------------------

@@ -87,8 +87,8 @@ def test_found_as_pi_finds_them(case: dict[str, Any], tree: Path) -> None:
         assert here != [what for path, what in warnings if Path(path).parent.name == name], "no exception is needed"
 
     collisions = [d["collision"] for d in recorded if d["type"] == "collision"]
-    assert [(c.name, c.winner, c.loser) for c in got.collisions] == [
-        (c["name"], place(c["winnerPath"]), place(c["loserPath"])) for c in collisions
+    assert [(c.path, c.what) for c in got.collisions] == [
+        (place(c["loserPath"]), f"name {c['name']!r} is taken by {place(c['winnerPath'])}") for c in collisions
     ]
 
 
@@ -256,6 +256,14 @@ def test_what_is_no_readable_file_is_said_and_never_waited_for(tmp_path: Path) -
         "gone/SKILL.md: skill is not readable: No such file or directory",
         "pipe/SKILL.md: skill is not readable: not a regular file",
     ]
+
+
+def test_names_and_descriptions_cannot_move_the_cursor(tmp_path: Path) -> None:
+    plant(tmp_path, {".pi/skills/a/SKILL.md": '---\nname: "a\\e[2J\\nb"\ndescription: "c\\e]0;x\\a d"\n---\n'})
+    done = ctx("skills", "list", cwd=tmp_path)
+    assert done.out == "a\\x1b[2J\\x0ab  c\\x1b]0;x\\x07 d\n"
+    assert "\x1b" not in done.err
+    assert "&#27;[2J b</name>" in ctx("skills", "list", "--format", "prompt", cwd=tmp_path).out
 
 
 def test_ignore_files_are_those_of_git(tmp_path: Path) -> None:

@@ -252,7 +252,7 @@ def test_names_files_and_slashes(tmp_path: Path) -> None:
     said = ctx("template", "list", cwd=project, env=env)
     assert said.out == "both  project's\nmine  mine $1\n"
     assert said.err == (
-        f"ctx template list: warning: {agent}/prompts/both.md: name '/both' is taken by {project}/.pi/prompts/both.md\n"
+        f"ctx template list: warning: {agent}/prompts/both.md: name 'both' is taken by {project}/.pi/prompts/both.md\n"
     )
     unknown = ctx("template", "expand", "nope", cwd=project, env=env)
     assert (unknown.code, unknown.out) == (3, "")

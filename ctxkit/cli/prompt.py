@@ -9,6 +9,7 @@ from ctxkit.clean import to_utf8
 from ctxkit.cli.skills import discover, warn
 from ctxkit.errors import UsageError
 from ctxkit.frontmatter import decode
+from ctxkit.markup import visible
 from ctxkit.merge import merged
 from ctxkit.profiles import PROFILES
 
@@ -259,6 +260,7 @@ def _described(file: Instruction, tokens: int) -> dict[str, Any]:
 
 def _table(rows: Sequence[tuple[str, ...]]) -> str:
     """Return rows as lines; numbers stand at the right of their columns."""
+    rows = [tuple(map(visible, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ctxkit import folders, process, skills, vocabularies
 from ctxkit.clean import to_utf8
 from ctxkit.errors import InputError
+from ctxkit.markup import visible
 from ctxkit.repository import find_top, upward
 
 TYPE_CHECKING = False
@@ -49,8 +50,8 @@ def list(
     if format == "prompt":
         text = skills.available(found.skills)
     else:
-        width = max((len(each.name) for each in found.skills), default=0)
-        text = "\n".join(f"{each.name:{width}}  {skills.summary(each)}" for each in found.skills)
+        width = max((len(visible(each.name)) for each in found.skills), default=0)
+        text = "\n".join(f"{visible(each.name):{width}}  {visible(skills.summary(each))}" for each in found.skills)
     process.write(to_utf8(f"{text}\n" if text else ""))
     return 0
 
@@ -100,7 +101,7 @@ def check(
     else:
         places = []
         found = discover(skill, base, agent_dir)
-    rows: Sequence[Finding | skills.Collision] = [
+    rows: Sequence[Finding] = [
         *found.findings,
         *found.collisions,
         *skills.without_any(places, found),
@@ -135,7 +136,7 @@ def _shown(skill: skills.Skill, text: str) -> Generator[dict[str, Any], None, in
     return 0
 
 
-def _checked(rows: Sequence[Finding | skills.Collision]) -> Generator[dict[str, Any], None, int]:
+def _checked(rows: Sequence[Finding]) -> Generator[dict[str, Any], None, int]:
     yield {"schema": 1, "findings": [row.as_json() for row in rows]}
     return 1 if rows else 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ctxkit import folders, process, template
 from ctxkit.clean import to_utf8
 from ctxkit.errors import InputError, UsageError
+from ctxkit.markup import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,10 +25,10 @@ def list(cwd: Cwd = None, agent_dir: AgentDir = None, json: Json = False, quiet:
     found = discover(folders.working_folder(cwd), agent_dir)
     if json:
         return _listed(found)
-    labels = [f"{each.name} {each.argument_hint}".rstrip() for each in found]
+    labels = [visible(f"{each.name} {each.argument_hint}".rstrip()) for each in found]
     width = max(map(len, labels), default=0)
-    rows = (f"{label:{width}}  {each.description.strip()}\n" for label, each in zip(labels, found, strict=True))
-    process.write(to_utf8("".join(rows)))
+    rows = zip(labels, (visible(each.description.strip()) for each in found), strict=True)
+    process.write(to_utf8("".join(f"{label:{width}}  {description}\n" for label, description in rows)))
     return 0
 
 
