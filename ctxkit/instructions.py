@@ -9,8 +9,10 @@ import posixpath
 from typing import NamedTuple
 
 from ctxkit import frontmatter, imports, repository
+from ctxkit.clean import to_utf8
 from ctxkit.found import Finding
 from ctxkit.frontmatter import decode
+from ctxkit.markup import one_line
 from ctxkit.truncate import format_size
 
 TYPE_CHECKING = False
@@ -242,16 +244,12 @@ class _Search:
         """Leave out a file whose paragraphs are all in another one."""
         paragraphs = [_paragraphs(file.text) for file in self.files]
         for number, file in enumerate(self.files):
-            for other, whole in enumerate(paragraphs):
-                same = paragraphs[number] == whole and number < other
-                if (
-                    file.kept
-                    and self.files[other].kept
-                    and number != other
-                    and paragraphs[number] <= whole
-                    and not same
-                ):
-                    self.files[number] = file.without(f"all of it is in {self.files[other].path}")
+            for other, whole in enumerate(self.files):
+                first_of_equals = paragraphs[number] == paragraphs[other] and number < other
+                if number == other or first_of_equals or not (file.kept and whole.kept):
+                    continue
+                if paragraphs[number] <= paragraphs[other]:
+                    self.files[number] = file.without(f"all of it is in {whole.path}")
                     break
 
 
@@ -264,22 +262,19 @@ def limit(files: list[Instruction], budget: int | None) -> Instructions:
     left = budget
     result = Instructions([], [])
     for file in files:
-        size = len(file.text.encode("utf-8", "replace"))
-        if left is None or not file.kept or file.scope != "project" or size <= left:
+        data = to_utf8(file.text)
+        if left is None or not file.kept or file.scope != "project":
             result.files.append(file)
-            if left is not None and file.scope == "project":
-                left -= size
-            continue
-        text = file.text.encode("utf-8", "replace")[:left].decode("utf-8", "ignore")
-        text = text[: text.rfind("\n") + 1]
-        kept = len(text.encode())
-        what = f"{format_size(kept)} of {format_size(size)} kept" if text else "left out"
-        reason = f"{what}: the files of a project have {budget} bytes together"
-        result.findings.append(Finding(file.path, None, reason))
-        if text:
-            mark = f"[... {format_size(size - kept)} of {file.path} left out ...]\n"
-            result.files.append(file._replace(text=text + mark, reason=f"{file.reason}; {reason}"))
+        elif len(data) <= left:
+            result.files.append(file)
+            left -= len(data)
         else:
-            result.files.append(file.without(reason))
-        left = 0
+            part = data[: data.rfind(b"\n", 0, left) + 1]
+            what = f"{format_size(len(part))} of {format_size(len(data))} kept" if part else "left out"
+            reason = f"{what}: the files of a project have {budget} bytes together"
+            result.findings.append(Finding(file.path, None, reason))
+            mark = f"[... {format_size(len(data) - len(part))} of {one_line(file.path)} left out ...]\n"
+            cut = file._replace(text=f"{part.decode()}{mark}", reason=f"{file.reason}; {reason}")
+            result.files.append(cut if part else file.without(reason))
+            left = 0
     return result

@@ -257,7 +257,8 @@ def test_names_files_and_slashes(tmp_path: Path) -> None:
     unknown = ctx("template", "expand", "nope", cwd=project, env=env)
     assert (unknown.code, unknown.out) == (3, "")
     assert "no template is named 'nope'\nhint: 'ctx template list'" in unknown.err
-    assert ctx("template", "expand", ".", cwd=project).err == "ctx template expand: .: a folder\n"
+    assert ctx("template", "expand", ".", cwd=project).err == f"ctx template expand: {project}: Is a directory\n"
+    assert ctx("template", "expand", "/dev/stdin", "x", cwd=project, stdin="piped $1\n").out == "piped x\n"
 
 
 def test_a_slash_command_with_variables(tmp_path: Path) -> None:

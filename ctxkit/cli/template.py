@@ -5,6 +5,7 @@ from __future__ import annotations
 from ctxkit import folders, process, template
 from ctxkit.clean import to_utf8
 from ctxkit.errors import InputError, UsageError
+from ctxkit.found import Found
 from ctxkit.markup import visible
 
 TYPE_CHECKING = False
@@ -79,15 +80,15 @@ def _find(name: str, base: str, agent_dir: str | None) -> Template:
         for each in discover(base, agent_dir):
             if each.name == plain:
                 return each
-    file = folders.read(folders.absolute(name, base))
-    if file.kind == "file":
-        found, findings = template.read(file._replace(path=name))
-        for finding in findings:
-            process.warn(str(finding))
-        return found
-    if file.kind == "missing":
+    path = folders.absolute(name, base)
+    if folders.look(path).kind == "missing":
         raise InputError(f"no template is named {name!r}", hint="'ctx template list' names those that apply")
-    raise InputError(file.why, source=name)
+    source = process.open_source(path)
+    found, findings = template.read(Found(name, "file", data=b"".join(source.chunks())))
+    source.close()
+    for finding in findings:
+        process.warn(str(finding))
+    return found
 
 
 def _expanded_command(text: str, base: str, agent_dir: str | None, values: dict[str, Any]) -> str:
