@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     Layout: TypeAlias = Literal["seed", "pi"]
 
 ROLE = "You are a coding agent in a terminal: you read files, run commands, and write and change code for the user."
+OWN = "our own words"  # why text is there that ctx wrote
 MORE_TOOLS = "Additional tools may be available."
 FILES = "Project-specific instructions and guidelines:"
 CLOSING_GUIDELINES = ("Be concise in your responses", "Show file paths clearly when working with files")
@@ -82,7 +83,7 @@ class Part(NamedTuple):
 
     section: str
     text: str
-    source: str = ""  # a path, or where else the text comes from; "" if ctx wrote it
+    source: str = ""  # a path, or the option that gave it; "" if ctx wrote it
     reason: str = ""
 
 
@@ -103,7 +104,7 @@ def lay_out(content: Content, layout: Layout, sections: Mapping[str, str] | None
         parts = [part for section in every for part in _tagged(section)]
     else:
         parts = [part for section in every for part in _titled(section)]
-        parts += [Part("date", f"\n\nCurrent date: {content.date}")] if content.date else []
+        parts += [Part("date", f"\n\nCurrent date: {content.date}", reason="--date")] if content.date else []
         gap = "\n" if content.date else "\n\n"
         parts += [Part("cwd", f"{gap}Current working directory: {one_line(content.cwd)}", content.cwd)]
     parts[0] = parts[0]._replace(text=parts[0].text.removeprefix("\n\n"))
@@ -118,12 +119,13 @@ def join(parts: Sequence[Part]) -> str:
 
 def _sections(content: Content) -> list[list[Part]]:
     """Return the sections that both layouts have, each with the parts of its text."""
-    sections = [[Part("preamble", neutralise(content.role or ROLE), content.role_source)]]
+    role = neutralise(content.role or ROLE)
+    sections = [[Part("preamble", role, content.role_source, "" if content.role else OWN)]]
     if not content.role:
         sections += [_tools(content), _rules(content)]
         if content.docs:
             docs = neutralise(f"Documentation is in {one_line(content.docs)}. Read it when it is asked for.", "docs")
-            sections.append([Part("docs", docs, content.docs)])
+            sections.append([Part("docs", docs, content.docs, "given")])
     if content.appended:
         texts = [(neutralise(text, "addendum"), source) for text, source in content.appended]
         sections.append(
@@ -131,19 +133,15 @@ def _sections(content: Content) -> list[list[Part]]:
         )
     files = list(_files(content))
     if files:
-        sections.append([Part("project_context", FILES), *files])
-    listed = skills.available(list(content.skills))
-    reader = _reader(content.tools)
-    if listed and reader is not None:
-        intro = "\n".join((SKILLS[0], READERS[reader], SKILLS[1]))
-        sections.append([Part("skills", f"{intro}\n\n{listed}")])
-    return sections
+        sections.append([Part("project_context", FILES, reason=OWN), *files])
+    listed = list(_skills(content))
+    return [*sections, listed] if listed else sections
 
 
 def _tools(content: Content) -> list[Part]:
     rows = [f"- {tool.name}: {tool.snippet}" for tool in content.tools if tool.snippet and not tool.hidden]
     text = neutralise("\n".join(rows) or "(none)", "tools")
-    return [Part("tools", f"{text}\n\n{MORE_TOOLS}")]
+    return [Part("tools", f"{text}\n\n{MORE_TOOLS}", reason=", ".join(tool.name for tool in content.tools))]
 
 
 def _rules(content: Content) -> list[Part]:
@@ -152,7 +150,8 @@ def _rules(content: Content) -> list[Part]:
     every += [guideline for tool in shown for guideline in tool.guidelines]
     every += [*content.guidelines, *CLOSING_GUIDELINES]
     rows = dict.fromkeys(stripped for each in every if (stripped := each.strip(WHITE)))
-    return [Part("rules", neutralise("\n".join(f"- {row}" for row in rows), "rules"))]
+    reason = f"{OWN}, and {len(content.guidelines)} given" if content.guidelines else OWN
+    return [Part("rules", neutralise("\n".join(f"- {row}" for row in rows), "rules"), reason=reason)]
 
 
 def _shell_guideline(names: set[str]) -> str:
@@ -173,6 +172,19 @@ def _files(content: Content) -> Iterator[Part]:
             yield Part("project_context", text, file.path, f"{file.scope}: {file.reason}")
     if content.note:
         yield Part("project_context", f"\n\n{content.note}", reason="what was left out")
+
+
+def _skills(content: Content) -> Iterator[Part]:
+    """Yield the parts of the list of skills, the block of `skills.available`; none where no tool could load one."""
+    listed = [skill for skill in content.skills if not skill.hidden]
+    reader = _reader(content.tools)
+    if not listed or reader is None:
+        return
+    intro = "\n".join((SKILLS[0], READERS[reader], SKILLS[1]))
+    yield Part("skills", f"{intro}\n\n<available_skills>", reason=OWN)
+    for number, skill in enumerate(listed, 1):
+        end = "\n</available_skills>" if number == len(listed) else ""
+        yield Part("skills", f"\n{skills.entry(skill)}{end}", skill.location, f"{skill.scope}: {skill.name}")
 
 
 def _reader(tools: Sequence[Tool]) -> str | None:

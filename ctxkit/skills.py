@@ -148,23 +148,20 @@ def summary(skill: Skill) -> str:
 
 
 def available(skills: list[Skill]) -> str:
-    """Return the block that lists the skills for a model: each on its lines, escaped, a description within its limit.
+    """Return the block that lists the skills for a model; empty without any that it may see."""
+    rows = [entry(skill) for skill in skills if not skill.hidden]
+    return "\n".join(["<available_skills>", *rows, "</available_skills>"]) if rows else ""
 
-    Hidden skills are left out; without others the block is empty.
-    """
-    listed = [skill for skill in skills if not skill.hidden]
-    if not listed:
-        return ""
-    rows = ["<available_skills>"]
-    for skill in listed:
-        rows += [
-            "  <skill>",
-            f"    <name>{escape(' '.join(skill.name.split()))}</name>",
-            f"    <description>{escape(summary(skill))}</description>",
-            f"    <location>{escape(skill.location)}</location>",
-            "  </skill>",
-        ]
-    return "\n".join([*rows, "</available_skills>"])
+
+def entry(skill: Skill) -> str:
+    """Return the lines of one skill in that block: escaped, the description on one line and within its limit."""
+    return (
+        "  <skill>\n"
+        f"    <name>{escape(' '.join(skill.name.split()))}</name>\n"
+        f"    <description>{escape(summary(skill))}</description>\n"
+        f"    <location>{escape(skill.location)}</location>\n"
+        "  </skill>"
+    )
 
 
 def load(skill: Skill, arguments: str = "") -> str:

@@ -444,9 +444,13 @@ def test_every_byte_is_explained(layout: str, tmp_path: Path) -> None:
         if part["source"].endswith(".md") and part["section"] == "project_context":
             assert f'path="{part["source"]}"' in text
             assert Path(part["source"]).read_text() in text
+        if part["source"].endswith("SKILL.md"):
+            assert f"<location>{part['source']}</location>" in text
     assert at == len(built)
     sources = [part["source"].removeprefix(f"{project}/") for part in got["parts"] if part["source"]]
-    assert sources == ["pkg/.pi/APPEND_SYSTEM.md", "AGENTS.md", "pkg/AGENTS.md", "pkg"]
+    listed = ["pkg/.pi/skills/a/SKILL.md", "pkg/.pi/skills/b/SKILL.md", ".agents/skills/c/SKILL.md"]
+    assert sources == ["pkg/.pi/APPEND_SYSTEM.md", "AGENTS.md", "pkg/AGENTS.md", *listed, "pkg"]
+    assert [part for part in got["parts"] if not part["source"] and not part["reason"]] == []
     assert [(file["path"].removeprefix(f"{project}/"), file["kept"], file["scope"]) for file in got["files"]] == [
         ("AGENTS.md", 12, "project"), ("pkg/AGENTS.md", 10, "project"), ("pkg/CLAUDE.md", 0, "project"),
     ]  # fmt: skip
