@@ -6,10 +6,10 @@ the provider reported for the last answer, where that still holds, in place of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ctxkit.entry import blocks, stringify, text_of
+from ctxkit.entry import Message, blocks, stringify, text_of
 from ctxkit.tokens import count_utf16
 
 RESERVE = 16_384  # tokens kept free for the answer
@@ -28,6 +28,7 @@ SYSTEM, TOOLS, USER, TEXT, THINKING, CALL, RESULT, BASH, CUSTOM, SUMMARY, IMAGE 
     "summary",
     "image",
 )
+STARTS_TURN = frozenset({"user", "bashExecution", "custom"})
 _BY_ROLE = {"user": USER, "toolResult": RESULT, "custom": CUSTOM}
 
 
@@ -105,6 +106,61 @@ def _number(value: object) -> int:
     return int(value) if isinstance(value, (int, float)) and 0 < value < float("inf") else 0
 
 
+class Item(NamedTuple):
+    """What one kind of content of one message takes: the entry it came from, the kind, the tool, the tokens."""
+
+    entry_id: str | None
+    kind: str
+    tool: str  # of a call or a result, else ""
+    tokens: int
+
+
+class Growth(NamedTuple):
+    """How fast a context grows: tokens of a turn on average, and how many more of these fit (None: nothing grows)."""
+
+    per_turn: int
+    turns_left: int | None
+
+
+def weigh(messages: Iterable[Message], count: Callable[[str], int]) -> Iterator[Item]:
+    """Yield what each message takes, by kind; an image takes IMAGE_TOKENS."""
+    for message in messages:
+        totals: dict[tuple[str, str], int] = {}
+        for kind, text, tool in parts_with_tool(message.value):
+            tokens = IMAGE_TOKENS if kind == IMAGE else count(text)
+            totals[kind, tool] = totals.get((kind, tool), 0) + tokens
+        for (kind, tool), tokens in totals.items():
+            yield Item(message.entry_id, kind, tool, tokens)
+
+
+def parts_with_tool(message: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield the parts of a message, each with the name of the tool that a call or a result belongs to."""
+    calls = (block for block in blocks(message.get("content")) if block.get("type") == "toolCall")
+    for kind, text in parts(message):
+        if kind == CALL:
+            yield kind, text, _string(next(calls).get("name"))
+        else:
+            yield kind, text, _string(message.get("toolName")) if message.get("role") == "toolResult" else ""
+
+
+def growth(messages: Sequence[Message], tokens: Sequence[int], headroom: int) -> Growth:
+    """Return how fast a context grows, from the turns in it; `tokens` are those of each message.
+
+    A turn begins with what the user says or runs (DESIGN "Words"); what comes before the first one, and summaries,
+    are no turn. `headroom` are the tokens left before the context must be compacted.
+    """
+    turns: list[int] = []
+    for message, size in zip(messages, tokens, strict=True):
+        if message.role in STARTS_TURN:
+            turns.append(size)
+        elif turns and message.role not in ("system", "compactionSummary", "branchSummary"):
+            turns[-1] += size
+    if not turns:
+        return Growth(0, None)
+    per_turn = sum(turns) // len(turns)
+    return Growth(per_turn, None if per_turn == 0 else max(0, headroom // per_turn))
+
+
 def find_last_usage(messages: Sequence[Mapping[str, Any]], *, since: int = 0) -> int | None:
     """Return the index of the last answer whose usage counts, not looking before `since`; None where there is none.
 
@@ -123,14 +179,19 @@ def find_last_usage(messages: Sequence[Mapping[str, Any]], *, since: int = 0) ->
     return None
 
 
-def measure_context(messages: Sequence[Mapping[str, Any]], *, since: int = 0) -> ContextTokens:
+def measure_context(
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    since: int = 0,
+    estimate: Callable[[Mapping[str, Any]], int] = estimate_message,
+) -> ContextTokens:
     """Return the size of a context: the last usage that counts, and the estimate of all messages after it.
 
-    Usage before `since` does not count: what it speaks of was compacted or edited afterwards.
+    Usage before `since` does not count: what it speaks of was compacted or edited afterwards (Pi §7.3).
     """
     last = find_last_usage(messages, since=since)
     reported = 0 if last is None else usage_tokens(messages[last]["usage"])
-    trailing = sum(map(estimate_message, messages[0 if last is None else last + 1 :]))
+    trailing = sum(map(estimate, messages[0 if last is None else last + 1 :]))
     return ContextTokens(reported + trailing, reported, trailing, last)
 
 

@@ -86,6 +86,7 @@ class Child:
         A signal to us is passed on. Processes that the command left behind may hold the pipe open: they are listened
         to until they are quiet, and no longer than DRAIN seconds.
         """
+        self._reap(time.monotonic())  # whoever stopped listening may have missed the signal that tells
         while not self._over():
             ready = interrupts.wait(self._fd if self._fd >= 0 else None, self._patience())
             now = time.monotonic()

@@ -373,12 +373,14 @@ def test_u02_quiet_silences_warnings_and_nothing_else(user: User, name: str) -> 
 @every_command
 def test_the_environment_sets_a_default_of_every_flag(user: User, name: str) -> None:
     """A value that is none is refused, and the message names the option: so it was read."""
-    prefix = f"CTX_{name}_".upper().replace(" ", "_").replace("-", "_")
+    operands = ["x"] * max(1, sum(operand.required for operand in EVERY[name].operands))
     for option in EVERY[name].options:
         if option.kind == "text":
             continue
-        variable = prefix + option.dest.upper()
-        done = user.ctx(*name.split(), "x", env={variable: "nonsense"})
+        long = max(option.flags, key=len)
+        variable = f"CTX_{name}_{long[2:]}".upper().replace(" ", "_").replace("-", "_")
+        needed = [word for other in EVERY[name].options if other.required for word in (other.flags[0], "x")]
+        done = user.ctx(*name.split(), *needed, *operands, env={variable: "nonsense"})
         assert done.code == 2, variable
         assert option.flags[0].encode() in done.err, variable
         assert b"nonsense" in done.err, variable

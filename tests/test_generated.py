@@ -65,13 +65,6 @@ def test_page_names_every_option(command: spec.Command) -> None:
     assert all(param.help.endswith(".") for param in command.params), "option help is a sentence"
 
 
-@pytest.mark.parametrize("command", spec.all_commands(), ids=lambda command: command.name)
-def test_environment_variables_are_named_like_the_options(command: spec.Command) -> None:
-    """ctx(1) says so: CTX_COMMAND_OPTION, with the long name of the option."""
-    for param in command.options:
-        assert f"--{param.dest.replace('_', '-')}" in param.flags
-
-
 @pytest.mark.parametrize(
     ("shell", "path"), [("bash", "completions/ctx.bash"), ("zsh", "completions/_ctx"), ("fish", "completions/ctx.fish")]
 )

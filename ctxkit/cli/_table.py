@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# name: (options, operands, exclusive groups, whether the operands are a command line)
+# name: (options, operands, required options, exclusive groups, whether the operands are a command line)
 TABLE: dict[str, Any] = {
     'truncate': (
         {
@@ -38,6 +38,7 @@ TABLE: dict[str, Any] = {
             '-q': ('quiet', 'flag', False),
         },
         (('files', False, True),),
+        (),
         (('tail', 'head', 'middle'),),
         False,
     ),
@@ -69,6 +70,7 @@ TABLE: dict[str, Any] = {
             '-q': ('quiet', 'flag', False),
         },
         (('words', True, True),),
+        (),
         (('tail', 'head', 'middle'),),
         True,
     ),
@@ -83,6 +85,7 @@ TABLE: dict[str, Any] = {
             '-q': ('quiet', 'flag', False),
         },
         (('files', False, True),),
+        (),
         (('encoding', 'model'),),
         False,
     ),
@@ -111,6 +114,7 @@ TABLE: dict[str, Any] = {
         },
         (),
         (),
+        (),
         False,
     ),
     'prompt files': (
@@ -126,6 +130,7 @@ TABLE: dict[str, Any] = {
         },
         (),
         (),
+        (),
         False,
     ),
     'skills list': (
@@ -137,6 +142,7 @@ TABLE: dict[str, Any] = {
             '--quiet': ('quiet', 'flag', False),
             '-q': ('quiet', 'flag', False),
         },
+        (),
         (),
         (),
         False,
@@ -152,6 +158,7 @@ TABLE: dict[str, Any] = {
         },
         (('name', True, False), ('arguments', False, True)),
         (),
+        (),
         False,
     ),
     'skills check': (
@@ -165,6 +172,7 @@ TABLE: dict[str, Any] = {
         },
         (('paths', False, True),),
         (),
+        (),
         False,
     ),
     'template list': (
@@ -175,6 +183,7 @@ TABLE: dict[str, Any] = {
             '--quiet': ('quiet', 'flag', False),
             '-q': ('quiet', 'flag', False),
         },
+        (),
         (),
         (),
         False,
@@ -189,6 +198,7 @@ TABLE: dict[str, Any] = {
         },
         (('name', True, False), ('arguments', False, True)),
         (),
+        (),
         False,
     ),
     'tree show': (
@@ -202,6 +212,7 @@ TABLE: dict[str, Any] = {
         },
         (('session', True, False),),
         (),
+        (),
         False,
     ),
     'tree lca': (
@@ -212,6 +223,7 @@ TABLE: dict[str, Any] = {
             '-q': ('quiet', 'flag', False),
         },
         (('session', True, False), ('a', True, False), ('b', True, False)),
+        (),
         (),
         False,
     ),
@@ -224,6 +236,7 @@ TABLE: dict[str, Any] = {
         },
         (('session', True, False), ('id', False, False)),
         (),
+        (),
         False,
     ),
     'tree branches': (
@@ -234,6 +247,7 @@ TABLE: dict[str, Any] = {
             '-q': ('quiet', 'flag', False),
         },
         (('session', True, False),),
+        (),
         (),
         False,
     ),
@@ -246,6 +260,7 @@ TABLE: dict[str, Any] = {
             '-q': ('quiet', 'flag', False),
         },
         (('session', True, False),),
+        ('old', 'new'),
         (),
         False,
     ),
@@ -257,6 +272,7 @@ TABLE: dict[str, Any] = {
         },
         (('session', True, False), ('id', True, False)),
         (),
+        (),
         False,
     ),
     'tree fork': (
@@ -267,6 +283,7 @@ TABLE: dict[str, Any] = {
             '-q': ('quiet', 'flag', False),
         },
         (('session', True, False), ('id', True, False)),
+        (),
         (),
         False,
     ),
@@ -280,6 +297,7 @@ TABLE: dict[str, Any] = {
             '-q': ('quiet', 'flag', False),
         },
         (('session', True, False),),
+        ('text',),
         (),
         False,
     ),
@@ -290,6 +308,7 @@ TABLE: dict[str, Any] = {
             '-q': ('quiet', 'flag', False),
         },
         (('session', True, False), ('id', True, False), ('text', False, False)),
+        (),
         (),
         False,
     ),

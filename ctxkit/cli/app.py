@@ -78,6 +78,8 @@ def build(name: str) -> TyperCommand:
     assert isinstance(command, TyperCommand)
     for parameter in command.params:
         parameter.show_envvar = False  # type: ignore[attr-defined]  # the man page says it once for all
+        if parameter.opts[0].startswith("-") and parameter.name != "help":
+            parameter.envvar = variable(name, max(parameter.opts, key=len))
     return command
 
 
@@ -92,6 +94,11 @@ def _printed_by_us(option: Any) -> Any:
     if option is not None:
         option.callback = show
     return option
+
+
+def variable(name: str, option: str) -> str:
+    """Return the environment variable that sets the default of an option of `ctx NAME`."""
+    return f"CTX_{name}_{option.lstrip('-')}".upper().replace(" ", "_").replace("-", "_")
 
 
 def _settle(context: Any, group: tuple[str, ...]) -> None:
@@ -162,12 +169,12 @@ def _version(wanted: bool) -> None:
         raise typer.Exit(commands.version())
 
 
-@app.callback(context_settings={**SETTINGS, "auto_envvar_prefix": "CTX"})
+@app.callback(context_settings=SETTINGS)
 def ctx(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_version, is_eager=True, allow_from_autoenv=False, help="Print the version and exit."
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:

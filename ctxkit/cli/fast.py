@@ -25,7 +25,7 @@ def parse(argv: list[str], environ: Iterable[str]) -> tuple[str, dict[str, objec
         name, words = " ".join(argv[:2]), 2
     if name not in TABLE:
         return None
-    options, operands, exclusive, takes_a_command = TABLE[name]
+    options, operands, required, exclusive, takes_a_command = TABLE[name]
     prefix = "CTX_" + name.upper().replace(" ", "_").replace("-", "_") + "_"
     if any(variable.startswith((prefix, "_CTX_COMPLETE")) for variable in environ):
         return None
@@ -66,6 +66,8 @@ def parse(argv: list[str], environ: Iterable[str]) -> tuple[str, dict[str, objec
             found.setdefault(destination, []).append(read)  # type: ignore[attr-defined]
         else:
             found[destination] = read
+    if any(destination not in found for destination in required):
+        return None
     if any(sum(destination in found for destination in group) > 1 for group in exclusive):
         return None
     return _with_operands(name, found, rest, operands)

@@ -45,9 +45,10 @@ def table(every: list[spec.Command], summaries: dict[str, str]) -> str:
             for flag in param.flags
         )
         operands = tuple((param.dest, param.required, param.repeats) for param in command.operands)
+        required = tuple(param.dest for param in command.options if param.required)
         rows.append(
             f"    {command.name!r}: (\n        {{\n{options}        }},\n        {operands!r},\n"
-            f"        {command.exclusive!r},\n        {command.takes_a_command!r},\n    ),\n"
+            f"        {required!r},\n        {command.exclusive!r},\n        {command.takes_a_command!r},\n    ),\n"
         )
     lines = "".join(f"    {name!r}: {text!r},\n" for name, text in summaries.items())
     lines += "".join(f"    {command.name!r}: {command.summary!r},\n" for command in every if " " in command.name)
@@ -59,7 +60,7 @@ def table(every: list[spec.Command], summaries: dict[str, str]) -> str:
         "TYPE_CHECKING = False\n"
         "if TYPE_CHECKING:\n"
         "    from typing import Any\n\n"
-        "# name: (options, operands, exclusive groups, whether the operands are a command line)\n"
+        "# name: (options, operands, required options, exclusive groups, whether the operands are a command line)\n"
         f"TABLE: dict[str, Any] = {{\n{''.join(rows)}}}\n\n"
         f"SUMMARIES: dict[str, str] = {{\n{lines}}}\n"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ctxkit.cli.app import variable
 from ctxkit.cli.spec import Command, Param
 
 EXIT_STATUS = (
@@ -117,9 +118,11 @@ def _details(param: Param) -> str:
 
 
 def _environment(inside: list[Command]) -> str:
-    command = inside[0].name.upper().replace(" ", "_").replace("-", "_")
-    option = next(param for command in inside for param in command.options if param.kind != "flag")
-    return _text(f"The variable CTX_{command}_{option.dest.upper().strip('_')} and its like set defaults; see ctx(1).")
+    """Name one variable, of the first option that has a value or of the first there is, as an example."""
+    options = [(command, param) for command in inside for param in command.options]
+    command, option = next((pair for pair in options if pair[1].kind != "flag"), options[0])
+    example = variable(command.name, max(option.flags, key=len))
+    return _text(f"The variable {example} and its like set defaults; see ctx(1).")
 
 
 def _examples(markdown: str) -> Iterator[str]:
