@@ -21,9 +21,9 @@ WHITE = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(
 NULL = ("", "~", "null", "Null", "NULL")
 
 _PLAIN = re.compile(
-    r"""([A-Za-z_][\w-]{0,99}):(?:[ ]+(?:"([^"\\]*)"|'([^']*)'|([^\s\-?:,\[\]{}#&*!|>'"%@`].*?))?)?[ ]*""", re.A
+    r"""([A-Za-z_][\w-]{0,99}):(?:[ ]+(?:"([^"\\]*)"|'([^']*)'|([^\s\-?:,\[\]{}#&*!|>'"%@`].*)))?""", re.A
 )
-_KEY = re.compile(r"([^\s:#\-][^:]*?)[ \t]*:(?:[ \t]+(.*))?")
+_KEY = re.compile(r"([^\s:#\-][^:]*):(?:[ \t](.*))?")
 _BLOCK_SCALAR = re.compile(r"([|>])[-+0-9]*")
 
 
@@ -86,7 +86,7 @@ def scan(block: str, first: int) -> Parts | None:
     for number, line in enumerate(block.split("\n"), first):
         if not line or (line[0] == "#" and line.isprintable()):
             continue
-        match = _PLAIN.fullmatch(line)
+        match = _PLAIN.fullmatch(line.rstrip(" "))
         if match is None or not line.isprintable() or match[1] in fields:
             return None
         key, double, single, plain = match.groups()
@@ -118,7 +118,7 @@ def _lenient(block: str, first: int) -> Parts:
         while at < len(rows) and (not rows[at].strip() or rows[at][:1] in (" ", "\t")):
             more.append(rows[at].strip())
             at += 1
-        key, value = match[1].strip("\"'"), (match[2] or "").strip()
+        key, value = match[1].strip().strip("\"'"), (match[2] or "").strip()
         if key in fields:
             continue
         lines[key] = number

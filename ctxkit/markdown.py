@@ -55,7 +55,7 @@ class Section:
         self.lines: list[str] = []
 
 
-_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t](.*))?")
 
 
 def sections(text: str) -> list[Section]:
@@ -65,7 +65,15 @@ def sections(text: str) -> list[Section]:
     for line, code in zip(lines, fenced(lines), strict=True):
         match = None if code else _HEADING.fullmatch(line)
         if match:
-            parts.append(Section(len(match[1]), " ".join((match[2] or "").split()).casefold(), [line]))
+            parts.append(Section(len(match[1]), _title(match[2] or ""), [line]))
         else:
             parts[-1].lines.append(line)
     return parts
+
+
+def _title(text: str) -> str:
+    """Return the text of a heading in one spelling, without the marks that may close it."""
+    words = text.split()
+    if words and not words[-1].strip("#"):
+        words.pop()
+    return " ".join(words).casefold()

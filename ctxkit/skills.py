@@ -210,7 +210,7 @@ def _walk(top: Found, place: Root, findings: list[Finding], disk: Disk) -> Itera
                 yield skill
                 continue
             findings.append(Finding(skill.path, None, f"skill is not readable: {skill.why}"))
-        rules += _rules(at.path, inside, entries, disk)
+        rules += _rules(at.path, inside, entries, findings, disk)
         takes_loose = (inside == "") == (place.loose == "top")
         below = []
         for name in entries:
@@ -224,14 +224,20 @@ def _walk(top: Found, place: Root, findings: list[Finding], disk: Disk) -> Itera
         waiting.extend(reversed(below))
 
 
-def _rules(folder: str, inside: str, entries: list[str], disk: Disk) -> tuple[Rules, ...]:
+def _rules(folder: str, inside: str, entries: list[str], findings: list[Finding], disk: Disk) -> tuple[Rules, ...]:
+    """Return the rules of the ignore files in a folder."""
     names = [name for name in IGNORE_FILES if name in entries]
     if not names:
         return ()
     from ctxkit import ignore  # noqa: PLC0415 - takes longer to load than all else of a usual start
 
-    texts = (frontmatter.decode(disk.read(posixpath.join(folder, name)).data) for name in names)
-    return tuple(ignore.rules(text, inside) for text in texts)
+    every = []
+    for name in names:
+        path = posixpath.join(folder, name)
+        rules, refused = ignore.rules(frontmatter.decode(disk.read(path).data), inside)
+        every.append(rules)
+        findings += [Finding(path, line, "has too many stars, so it is not followed") for line in refused]
+    return tuple(every)
 
 
 def _ignored(path: str, rules: tuple[Rules, ...]) -> bool:

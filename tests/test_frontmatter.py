@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -120,6 +121,15 @@ def test_byte_order_mark_crlf_and_end_right_after_the_mark() -> None:
 @pytest.mark.parametrize("block", ["&a [*a]", "a: &x [1]\nb: [*x, *x]", "a: " + "[" * 5000, "a: " + "{" * 5000])
 def test_what_would_grow_or_nest_without_end_is_refused(block: str) -> None:
     assert split(f"---\n{block}\n---\n").problem
+
+
+@pytest.mark.parametrize(
+    "line", ["a: x{}y", "a:{}", "{}a: x", "a: 'x{}y", "a: b: c{}y", "a{}b: c: d", "a: |{}\nx: y: z"]
+)
+def test_long_lines_take_no_time(line: str) -> None:
+    start = time.process_time()
+    split(f"---\n{line.format(' ' * 200_000)}\n---\nbody")
+    assert time.process_time() - start < 5
 
 
 KEYS = st.sampled_from(["name", "description", "a-b", "yes", "x_1", "null"])

@@ -276,6 +276,20 @@ def test_ignore_files_are_those_of_git(tmp_path: Path) -> None:
     assert [s.name for s in got.skills] == ["a", "c-tmp-q", "c-x", "d-keep"]
 
 
+def test_patterns_that_would_take_for_ever_are_not_followed_and_said(tmp_path: Path) -> None:
+    deep = "/".join("a" * 60)
+    plant(tmp_path, {"s/.gitignore": f"# *a*a*a*a*a*a\nb\n{'*a' * 12}b\n{'**/a/' * 12}b\n*.x*y*\n"})
+    plant(tmp_path, {f"s/{'a' * 200}/SKILL.md": skill("d", "long"), f"s/{deep}/SKILL.md": skill("d", "deep")})
+    plant(tmp_path, {"s/b/SKILL.md": skill("d"), "s/1.x2y3/SKILL.md": skill("d")})
+    start = time.monotonic()
+    got = found([Root(f"{tmp_path}/s", "explicit")])
+    assert time.monotonic() - start < 5
+    assert [s.name for s in got.skills] == ["deep", "long"]
+    assert [(f.line, f.what) for f in got.findings] == [
+        (line, "has too many stars, so it is not followed") for line in (3, 4)
+    ]
+
+
 def test_the_order_of_a_listing_does_not_matter(tmp_path: Path) -> None:
     names = ["b", "a", "Z", "é", "a-b", "ab"]
     for number, order in enumerate((names, names[::-1])):

@@ -52,7 +52,8 @@ def expand(
     a default; one that is neither is an error. A backslash before {{ makes it text. No value is expanded again.
 
     With '-' the ARGs, or else standard input, are a slash command as a user types it: /NAME and its arguments, quoted
-    where they hold blanks, and KEY=VALUE for variables. Text that is no such command is printed as it is.
+    where they hold blanks, and KEY=VALUE for variables. Standard input is read to its end, since it is one command.
+    Text that is no such command is printed as it is.
     """
     base = folders.working_folder(cwd)
     values = _assigned(var or ())
