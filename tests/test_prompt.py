@@ -461,7 +461,14 @@ def test_every_byte_is_explained(layout: str, tmp_path: Path) -> None:
     rows = [line.split() for line in table.partition("\n\n")[0].splitlines()[1:]]
     assert [int(row[1]) for row in rows[:-1]] == [part["bytes"] for part in got["parts"]]
     assert rows[-1] == [str(len(built)), str(got["tokens"]), "in", "all"]
-    assert table.endswith(f"\nNot in the prompt:\n{project}/pkg/CLAUDE.md  AGENTS.md comes first\n")
+    found = [line.split(maxsplit=3) for line in table.partition("\n\n")[2].splitlines()]
+    assert found == [
+        ["bytes", "kept", "tokens", "instruction file"],
+        *(
+            [str(file[key]) for key in ("bytes", "kept", "tokens")] + [f"{file['path']} (project: {file['reason']})"]
+            for file in got["files"]
+        ),
+    ]
 
 
 def test_other_agents_differ_and_the_explanation_shows_it(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ class Ran(NamedTuple):
 
 
 def ctx(*words: str | Path, cwd: Path, stdin: str | None = None, env: Mapping[str, str] | None = None) -> Ran:
-    """Run ctx in a folder to its end, by default with a home that does not exist, and return text (see also `shell`)."""
+    """Run ctx in a folder to its end, by default with a home that does not exist; what is text is returned as text."""
     environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "HOME": "/nowhere", "LC_ALL": "C.UTF-8", **(env or {})}
     command = [sys.executable, "-m", "ctxkit", *map(str, words)]
     done = subprocess.run(

@@ -155,10 +155,7 @@ def files(
     found = _find(folders.working_folder(cwd), profile, agent_dir, stop_at, merge).files
     if json:
         return _listed(found)
-    rows = [
-        (str(len(to_utf8(file.text))) if file.kept else "no", file.path, f"{file.scope}: {file.reason}")
-        for file in found
-    ]
+    rows = [(str(len(to_utf8(file.text))) if file.kept else "no", file.path, _why(file)) for file in found]
     process.write(to_utf8(_table(rows)))
     return 0
 
@@ -235,9 +232,13 @@ def _explained(
     table = [("byte", "bytes", "tokens", "part")]
     table += [(str(row.first_byte), str(row.size), str(row.tokens), row.what) for row in rows]
     process.write(to_utf8(_table([*table, ("", str(size), str(tokens), "in all")])))
-    left_out = [(file.path, file.reason) for file in files if not file.kept]
-    if left_out:
-        process.write(to_utf8(f"\nNot in the prompt:\n{_table(left_out)}"))
+    if files:
+        found = [("bytes", "kept", "tokens", "instruction file")]
+        found += [
+            (str(file.size), str(len(to_utf8(file.text))), str(count(file.text)), f"{file.path} ({_why(file)})")
+            for file in files
+        ]
+        process.write(to_utf8(f"\n{_table(found)}"))
     return 0
 
 
@@ -256,6 +257,10 @@ def _described(file: Instruction, tokens: int) -> dict[str, Any]:
         "tokens": tokens,
         "reason": file.reason,
     }
+
+
+def _why(file: Instruction) -> str:
+    return f"{file.scope}: {file.reason}"
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> str:
