@@ -20,7 +20,9 @@ def escape(text: str) -> str:
 def neutralise(text: str, *inside: str) -> str:
     """Return prose with `&lt;` for `<` where it would open or close one of our tags, or one that it stands inside."""
     names = "|".join((*TAGS, *inside))
-    return re.sub(rf"<(?=[\s\0]*(?:/[\s\0]*)?(?:{names})(?![\w.:-]))", "&lt;", text, flags=re.IGNORECASE)
+    # At the end of a text, too, or what stands below it could make a tag of it.
+    tag = rf"<(?=[\s\0]*(?:/[\s\0]*)?(?:(?:{names})(?![\w.:-])|\Z))"
+    return re.sub(tag, "&lt;", text, flags=re.IGNORECASE)
 
 
 def visible(text: str) -> str:

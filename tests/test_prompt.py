@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import ROOT, ctx, golden, plant
 
@@ -130,6 +130,7 @@ HOSTILE = st.lists(
 ).map("".join)  # fmt: skip
 
 
+@settings(max_examples=1000)
 @given(HOSTILE, HOSTILE, HOSTILE, HOSTILE, st.sampled_from(["seed", "pi"]))
 def test_the_tags_are_those_that_ctx_wrote(text: str, path: str, description: str, other: str, layout: Any) -> None:
     files = tuple(Instruction(f"/{path}/{n}", "project", 0, text, True, "") for n in range(2))
@@ -171,6 +172,12 @@ def test_long_texts_take_no_time(unit: str) -> None:
     start = time.process_time()
     markup.neutralise(unit * (200_000 // len(unit)))
     assert time.process_time() - start < 5
+
+
+def test_two_texts_make_no_tag_together() -> None:
+    given = Content("/w", "role <", appended=(("a </ ", ""), ("skill>", ""), ("b < c", "")))
+    built = prompt.join(prompt.lay_out(given, "seed"))
+    assert built.startswith("role &lt;\n\na &lt;/ \n\nskill>\n\nb < c\n")
 
 
 def test_a_hostile_file_and_a_hostile_folder(tmp_path: Path) -> None:
