@@ -75,7 +75,7 @@ complete -c ctx -n '__fish_seen_subcommand_from prompt; and __fish_seen_subcomma
 complete -c ctx -n '__fish_seen_subcommand_from prompt; and __fish_seen_subcommand_from files' -l stop-at -x -a 'root git' -d 'Begin with the root of the file system or of the repository, not where AGENT does'
 complete -c ctx -n '__fish_seen_subcommand_from prompt; and __fish_seen_subcommand_from files' -l json -d 'Print the result as JSON, one object a line'
 complete -c ctx -n '__fish_seen_subcommand_from prompt; and __fish_seen_subcommand_from files' -l quiet -s q -d 'Print no warnings'
-complete -c ctx -n '__fish_seen_subcommand_from skills; and not __fish_seen_subcommand_from list show check' -f -a list -d 'List the skills that apply, by name, description and place'
+complete -c ctx -n '__fish_seen_subcommand_from skills; and not __fish_seen_subcommand_from list show check' -f -a list -d 'List the skills that apply, by name and description'
 complete -c ctx -n '__fish_seen_subcommand_from skills; and __fish_seen_subcommand_from list' -l format -x -a 'table prompt json' -d 'A table to read, the block for a system prompt, or JSON'
 complete -c ctx -n '__fish_seen_subcommand_from skills; and __fish_seen_subcommand_from list' -l skill -r -d 'A skill, or a folder of skills; it comes first'
 complete -c ctx -n '__fish_seen_subcommand_from skills; and __fish_seen_subcommand_from list' -l cwd -r -d 'Act as if in DIR, not the working directory'

@@ -324,7 +324,7 @@ SUMMARIES: dict[str, str] = {
     'tree': 'The session is a tree.',
     'prompt build': 'Print the system prompt for a folder.',
     'prompt files': 'List the instruction files that apply, in order, with why each was taken or not.',
-    'skills list': 'List the skills that apply, by name, description and place.',
+    'skills list': 'List the skills that apply, by name and description.',
     'skills show': 'Print a skill as a model gets it when it is needed.',
     'skills check': 'Say what is wrong with skills, one line for each finding, and exit with 1 if there is any.',
     'template list': 'List the templates that apply, by name and description.',

@@ -36,12 +36,13 @@ def list(
     agent_dir: AgentDir = None,
     quiet: Quiet = False,
 ) -> Result:
-    """List the skills that apply, by name, description and place.
+    """List the skills that apply, by name and description.
 
     Skills are looked for in this order, and of several with one name the first counts: each --skill; .pi/skills of the
     working directory; .agents/skills of the working directory and of those above it, up to the top of the repository;
     skills in the agent's folder; ~/.agents/skills. In a folder, SKILL.md is the skill; a folder without one is searched
     for skills, except where its .gitignore, .ignore or .fdignore says no. What is wrong with a skill is a warning.
+    With --format json also where each skill is, and whether it is hidden from the model.
     """
     found = discover(skill, folders.working_folder(cwd), agent_dir)
     warn(found)
