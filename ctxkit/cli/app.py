@@ -173,9 +173,7 @@ def _version(wanted: bool) -> None:
 def ctx(
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", callback=_version, is_eager=True, help="Print the version and exit."
-        ),
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
     """Coreutils for LLM context: filters that decide what a model gets to see.
