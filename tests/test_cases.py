@@ -43,6 +43,7 @@ def play(commands: list[str], folder: Path) -> list[str]:
     work = folder / "work"
     for made in (home, programs, work):
         made.mkdir()
+    (work / "examples").symlink_to(ROOT / "examples")  # where README has them
     for session in (ROOT / "examples").glob("*.jsonl"):
         shutil.copy(session, work)
     ctx = programs / "ctx"
