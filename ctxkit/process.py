@@ -27,12 +27,14 @@ else:
 
 READ_SIZE = 1 << 16  # a pipe's capacity: larger reads are slower, they allocate what they do not fill
 PART = 8  # bytes read before the wanted end of a file, so that a character is not mistaken where it is cut
+TICK = 0.5  # seconds between two looks at whether output is stuck, after a signal
 DESCRIPTORS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")  # names that mean something to one process only
 ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "'": "\\'", "\\": "\\\\"}
 
 _program = "ctx"
 _quiet = False
-_writing = False  # output is being written, for which a caught signal must not wait
+_writing = False  # output is being written, which may be stuck
+_steps = 0  # how often something was written; this tells progress from standstill
 
 
 # -- talk ------------------------------------------------------------------------------------------------------------
@@ -272,14 +274,15 @@ def _write_stream(stream: object, data: bytes) -> None:
 def write_all(fd: int, data: bytes | bytearray, *, end_on_signal: bool = False) -> None:
     """Write all of data to a descriptor, waiting where it is not ready (a non-blocking pipe).
 
-    With `end_on_signal` a signal that Interrupts catches meanwhile ends the process: whoever should take the data may
-    never do so.
+    With `end_on_signal` it is given up, as Killed, if it is stuck after a signal that Interrupts caught: whoever should
+    take the data may never do so.
     """
-    global _writing
+    global _steps, _writing
     view = memoryview(data)
     try:
         _writing = end_on_signal
         while view:
+            _steps += 1
             try:
                 view = view[os.write(fd, view) :]
             except BlockingIOError:
@@ -303,7 +306,7 @@ def _buffered_stdin() -> Iterator[bytes]:
 
 
 class Killed(BaseException):
-    """A signal came while output was written; `__main__` ends the process by it."""
+    """After a signal the output is stuck; `__main__` ends the process by that signal."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -313,11 +316,11 @@ class Killed(BaseException):
 class Interrupts:
     """Catch SIGINT, SIGTERM and SIGHUP while input is read, so that what is held can still be printed.
 
-    A signal is noticed where `wait` waits and never in the middle of a step, so nothing is lost. Only where output is
-    being written, which may take for ever, it is raised at once, as Killed.
+    A signal is noticed where `wait` waits and never in the middle of a step, so nothing is lost. From then on a clock
+    ticks: where output makes no progress from one tick to the next, Killed is raised.
     """
 
-    __slots__ = ("_before", "_children", "_wake_read", "_wake_write", "caught", "count", "reader")
+    __slots__ = ("_before", "_children", "_seen", "_wake_read", "_wake_write", "caught", "count", "reader")
 
     def __init__(self, *, children: bool = False, reader: bool = False) -> None:
         self.caught = 0  # the last signal
@@ -325,6 +328,7 @@ class Interrupts:
         self._children = children  # let the end of a child process end a wait, too
         self.reader = _stdout_pipe() if reader else -1  # let the end of who reads our output end a wait, too
         self._before: dict[int, Any] = {}
+        self._seen = 0  # steps at the last tick
 
     def __enter__(self) -> Interrupts:
         self._wake_read, self._wake_write = os.pipe()
@@ -335,6 +339,7 @@ class Interrupts:
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 if signal.getsignal(number) != signal.SIG_IGN:  # nohup, or a shell's background job
                     self._before[number] = signal.signal(number, self._catch)
+            self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._tick)
             if self._children:
                 self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda number, frame: None)
         except ValueError:  # not the main thread: signals are the caller's business
@@ -344,6 +349,8 @@ class Interrupts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self.caught:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in self._before.items():
             signal.signal(number, handler)
         if self._before:
@@ -371,10 +378,16 @@ class Interrupts:
         return fd is not None and fd in ready
 
     def _catch(self, number: int, frame: FrameType | None) -> None:
-        if _writing:
-            raise Killed(number)
+        if not self.caught:
+            signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
         self.caught = number
         self.count += 1
+
+    def _tick(self, number: int, frame: FrameType | None) -> None:
+        """Give up writing that is where it was at the last tick; what a tick interrupts goes on, if it can."""
+        if _writing and _steps == self._seen:
+            raise Killed(self.caught)
+        self._seen = _steps
 
 
 def _stdout_pipe() -> int:

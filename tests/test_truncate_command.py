@@ -291,6 +291,16 @@ def test_offset_begins_with_a_line(user: User) -> None:
     assert (text, notice) == (b"4\n5\n", "[Showing lines 4-5 of 5. Full output: PATH]")
 
 
+@pytest.mark.parametrize(("data", "there"), [(b"", "0 lines"), (b"1\n", "1 line"), (seq(1, 5), "5 lines")])
+def test_an_offset_beyond_the_end_is_said(user: User, data: bytes, there: str) -> None:
+    user.file("a\nb", data)
+    done = user.ctx("truncate", "--offset", "6", "a\nb")
+    assert done == (b"", f"ctx truncate: $'a\\nb': offset 6 is beyond the end ({there})\n".encode(), 3)
+    done = user.ctx("truncate", "--offset", "6", input=data)
+    assert done == (b"", f"ctx truncate: standard input: offset 6 is beyond the end ({there})\n".encode(), 3)
+    assert user.spills == []
+
+
 def test_exit_code_tells_whether_something_was_cut(user: User) -> None:
     assert user.ctx("truncate", "--exit-code", "-n", "5", input=seq(1, 5)).code == 0
     assert user.ctx("truncate", "--exit-code", "-n", "4", input=seq(1, 5)).code == 1

@@ -79,6 +79,6 @@ def _print_json(values: Generator[dict[str, Any], None, int]) -> int:
         line = json.dumps(value, ensure_ascii=False, allow_nan=False)
         try:
             process.write(to_utf8(line) + b"\n")
-        except BaseException:
-            values.close()  # let the command clean up
+        except BaseException as error:
+            values.throw(error)  # let the command clean up
             raise

@@ -120,31 +120,33 @@ def _run(
         except process.Killed as killed:
             child.send(killed.number)
             raise
-    if cutting.json:
-        try:
-            yield {
-                **poured.as_json(),
-                "command": words,
-                "exitCode": child.exit_code,
-                "signal": child.signal,
-                "timedOut": child.timed_out,
-                "durationMs": round(child.duration * 1000),
-            }
-        except GeneratorExit:  # it could not be printed
-            poured.forget()
-            raise
-    else:
-        if not poured.result.total_bytes and not child.timed_out:
-            poured.paragraph("(no output)")
-        if child.timed_out:
-            poured.paragraph(f"Command timed out after {timeout:g} seconds")
-        elif child.exit_code:
-            poured.paragraph(f"Command exited with code {child.exit_code}")
+        if cutting.json:
+            try:
+                yield {**poured.as_json(), "command": words, **_ending(child)}
+            except (BrokenPipeError, OutputError):
+                poured.forget()
+                raise
+        else:
+            if not poured.result.total_bytes and not child.timed_out:
+                poured.paragraph("(no output)")
+            if child.timed_out:
+                poured.paragraph(f"Command timed out after {timeout:g} seconds")
+            elif child.exit_code:
+                poured.paragraph(f"Command exited with code {child.exit_code}")
     if child.timed_out:
         return TIMED_OUT
     if interrupts.caught and interrupts.caught == child.signal:
         process.die(interrupts.caught)  # so that a script that runs us stops, too
     return child.exit_code
+
+
+def _ending(child: Child) -> dict[str, Any]:
+    return {
+        "exitCode": child.exit_code,
+        "signal": child.signal,
+        "timedOut": child.timed_out,
+        "durationMs": round(child.duration * 1000),
+    }
 
 
 def _copied(chunks: Iterator[bytes]) -> Iterator[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctxkit import process
 from ctxkit.cli.cutting import Cutting, pour
-from ctxkit.errors import InputError, UsageError
+from ctxkit.errors import InputError, OutputError, UsageError
 from ctxkit.process import Interrupts
 
 TYPE_CHECKING = False
@@ -106,15 +106,16 @@ def command(
                 _header(source.name, first=first)
                 first = False
             poured = pour(cutting, source.chunks(interrupts), interrupts, source)
-        total = poured.result.total_lines
-        if offset > max(1, total) and poured.result.finished:
-            raise InputError(f"offset {offset} is beyond the end ({total} lines)", source=source.name)
-        if json:
-            try:
-                yield {**poured.as_json(), **({"file": source.name} if several else {})}
-            except GeneratorExit:  # it could not be printed
-                poured.forget()
-                raise
+            total = poured.result.total_lines
+            if offset > max(1, total) and poured.result.finished:
+                lines_there = f"{total} line{'' if total == 1 else 's'}"
+                raise InputError(f"offset {offset} is beyond the end ({lines_there})", source=source.shown)
+            if json:
+                try:
+                    yield {**poured.as_json(), **({"file": source.name} if several else {})}
+                except (BrokenPipeError, OutputError):
+                    poured.forget()
+                    raise
         if interrupts.caught:
             process.die(interrupts.caught)
         return 1 if exit_code and poured.result.truncated else 0
