@@ -39,6 +39,7 @@ class Child:
         "_group",
         "_handled",
         "_kill_at",
+        "_killed_at",
         "_last_output",
         "_pid",
         "_status",
@@ -64,6 +65,7 @@ class Child:
         self._ended = 0.0
         self._term_at = None if timeout is None else self._began + timeout
         self._kill_at: float | None = None
+        self._killed_at: float | None = None
         self._handled = 0  # signals to us
         self.timed_out = False
         self.duration = 0.0  # seconds
@@ -128,14 +130,16 @@ class Child:
         return (self._fd < 0 or quiet) and self._group_gone()
 
     def _group_gone(self) -> bool:
-        """After a time-out, wait for the whole group until it has been killed."""
-        return not self.timed_out or self._kill_at is None or not self.send(0) or not _lives(self._pid)
+        """After a time-out, wait for the whole group; of what was killed, no longer than it takes to die."""
+        if not self.timed_out or not self.send(0) or not _lives(self._pid):
+            return True
+        return self._killed_at is not None and time.monotonic() - self._killed_at >= QUIET
 
     def _patience(self) -> float | None:
         """Return how long to wait for output before something else must be looked at."""
         now = time.monotonic()
         if self._status is not None:
-            if self.timed_out and self._kill_at is not None:
+            if self.timed_out:
                 return LOOK  # nothing tells that the last process of a group has ended
             return max(0.0, max(self._last_output, self._ended) + QUIET - now)
         deadlines = [at for at in (self._term_at, self._kill_at) if at is not None]
@@ -144,7 +148,7 @@ class Child:
     def _enforce_limits(self, now: float) -> None:
         if self._kill_at is not None and now >= self._kill_at:
             self.send(signal.SIGKILL)
-            self._kill_at = None
+            self._kill_at, self._killed_at = None, now
         if self._term_at is not None and now >= self._term_at and self._status is None:
             self.timed_out = True
             self._end(signal.SIGTERM, now)
