@@ -312,6 +312,21 @@ TABLE: dict[str, Any] = {
         (),
         False,
     ),
+    'context': (
+        {
+            '--leaf': ('leaf', 'text', False),
+            '--format': ('format', ('choice', ('pi', 'openai', 'responses', 'anthropic', 'text')), False),
+            '--system': ('system', 'text', False),
+            '--ids': ('ids', 'flag', False),
+            '--bridge': ('bridge', 'flag', False),
+            '--quiet': ('quiet', 'flag', False),
+            '-q': ('quiet', 'flag', False),
+        },
+        (('session', True, False),),
+        (),
+        (('format', 'ids'),),
+        False,
+    ),
 }
 
 SUMMARIES: dict[str, str] = {
@@ -322,6 +337,7 @@ SUMMARIES: dict[str, str] = {
     'skills': 'List the skills that apply, load one, check them.',
     'template': 'List reusable prompts, put arguments and variables into one.',
     'tree': 'The session is a tree.',
+    'context': 'Print what the model would get.',
     'prompt build': 'Print the system prompt for a folder.',
     'prompt files': 'List the instruction files that apply, in order, with why each was taken or not.',
     'skills list': 'List the skills that apply, by name and description.',

@@ -35,6 +35,7 @@ COMMANDS = (
     "tree fork",
     "tree append",
     "tree label",
+    "context",
 )
 
 

@@ -1,0 +1,96 @@
+"""ctx context: what the model would get."""
+
+from __future__ import annotations
+
+from ctxkit import process, providers
+from ctxkit.clean import to_utf8
+from ctxkit.context import as_three_roles, build_context, serialize, with_system
+from ctxkit.errors import UsageError
+from ctxkit.sessionfile import open_session, warn_of_findings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from typing import Any, Literal
+
+    from ctxkit.cli.options import Annotated, Bridge, Leaf, Option, Quiet, Result, SessionName
+    from ctxkit.context import Context
+    from ctxkit.entry import Message
+
+EXCLUSIVE = (("format", "ids"),)
+REQUESTS = {
+    "openai": providers.for_chat_completions,
+    "responses": providers.for_responses,
+    "anthropic": providers.for_anthropic,
+}
+
+
+def command(
+    session: SessionName,
+    leaf: Leaf = None,
+    format: Annotated[
+        Literal["pi", "openai", "responses", "anthropic", "text"],
+        Option("--format", metavar="FORMAT", help="Print Pi's messages, a request for a provider, or plain text."),
+    ] = "pi",
+    system: Annotated[
+        str | None,
+        Option(
+            "--system",
+            metavar="FILE",
+            show_default=False,
+            help="Take the system prompt from FILE, '-' is standard input, in place of that of the session.",
+        ),
+    ] = None,
+    ids: Annotated[bool, Option("--ids", help="Print the ids of the entries whose messages count.")] = False,
+    bridge: Bridge = False,
+    quiet: Quiet = False,
+) -> Result:
+    """Print what the model would get.
+
+    These are the messages of the path to the current leaf: from the latest compaction on its summary, what it kept
+    and what came after; context edits applied, summaries of branches in their place.
+
+    The format 'pi' gives them as they are stored, with the thinking level and the model. The others give what a
+    request needs: 'openai' the messages of chat completions, 'responses' an input, 'anthropic' system and messages.
+    There Pi's own roles are messages of the user; each call has one result, right after it ('No result provided'
+    where there is none); parallel calls stay together; a result without its call becomes text. 'text' is the
+    conversation as a summarizer gets it, tool results cut to 2000 characters.
+    """
+    if system == "-" and session == "-":
+        raise UsageError("standard input was named twice")
+    file = open_session(session, bridge=bridge)
+    warn_of_findings(file)
+    built = build_context(file.session, file.leaf(leaf))
+    messages = built.messages
+    if system is not None:
+        source = process.open_source(system)
+        messages = with_system(messages, b"".join(source.chunks()).decode("utf-8", "replace"))
+        source.close()
+    if ids:
+        found = dict.fromkeys(message.entry_id for message in messages if message.entry_id is not None)
+        process.write(b"".join(to_utf8(id) + b"\n" for id in found))
+        return 0
+    if format == "pi":
+        return _as_stored(built, messages)
+    known = list(as_three_roles(messages))
+    if format == "text":
+        text = serialize(known)
+        process.write(to_utf8(text) + b"\n" if text else b"")
+        return 0
+    return _request(REQUESTS[format](known))
+
+
+def _as_stored(built: Context, messages: list[Message]) -> Generator[dict[str, Any], None, int]:
+    settings = built.settings
+    yield {
+        "schema": 1,
+        "messages": [message.value for message in messages],
+        "thinkingLevel": settings.thinking_level,
+        "model": {"provider": settings.provider, "modelId": settings.model} if settings.model else None,
+    }
+    return 0
+
+
+def _request(value: dict[str, Any]) -> Generator[dict[str, Any], None, int]:
+    yield value
+    return 0
