@@ -402,13 +402,20 @@ def test_the_environment_of_one_command_is_not_that_of_another(user: User) -> No
     assert user.ctx("truncate", "text", env={"CTX_RUN_LINES": "1"}).out == TEXT
 
 
+def good_value(option: spec.Param) -> list[str]:
+    """Return a value that the option takes, none for a flag."""
+    if isinstance(option.kind, tuple):
+        return ["7"] if option.kind[0] == "int" else [option.kind[1][0]]
+    return {"flag": [], "text": ["x"]}.get(option.kind, ["7"])
+
+
 @every_command
 def test_two_directions_at_once_are_a_usage_error(user: User, name: str) -> None:
     for group in EVERY[name].exclusive:
         options = [option for option in EVERY[name].options if option.dest in group]
         words = []
         for option in options[:2]:
-            words += [option.flags[0], *([] if option.kind == "flag" else ["x"])]
+            words += [option.flags[0], *good_value(option)]
         done = user.ctx(*name.split(), *words, "x")
         assert (done.out, done.code) == (b"", 2)
         assert is_an_error(done.err, name)

@@ -327,6 +327,26 @@ TABLE: dict[str, Any] = {
         (('format', 'ids'),),
         False,
     ),
+    'budget': (
+        {
+            '--window': ('window', ('int', 1, None), False),
+            '--model': ('model', 'text', False),
+            '-m': ('model', 'text', False),
+            '--reserve': ('reserve', ('int', 0, None), False),
+            '--system': ('system', 'text', False),
+            '--leaf': ('leaf', 'text', False),
+            '--encoding': ('encoding', 'text', False),
+            '-e': ('encoding', 'text', False),
+            '--check': ('check', 'flag', False),
+            '--json': ('json', 'flag', False),
+            '--quiet': ('quiet', 'flag', False),
+            '-q': ('quiet', 'flag', False),
+        },
+        (('session', True, False),),
+        (),
+        (('window', 'model'),),
+        False,
+    ),
 }
 
 SUMMARIES: dict[str, str] = {
@@ -338,6 +358,7 @@ SUMMARIES: dict[str, str] = {
     'template': 'List reusable prompts, put arguments and variables into one.',
     'tree': 'The session is a tree.',
     'context': 'Print what the model would get.',
+    'budget': 'Show how full the window is.',
     'prompt build': 'Print the system prompt for a folder.',
     'prompt files': 'List the instruction files that apply, in order, with why each was taken or not.',
     'skills list': 'List the skills that apply, by name and description.',

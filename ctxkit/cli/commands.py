@@ -36,6 +36,7 @@ COMMANDS = (
     "tree append",
     "tree label",
     "context",
+    "budget",
 )
 
 
