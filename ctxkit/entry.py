@@ -173,13 +173,13 @@ def values(source: Iterable[bytes], note: Note, *, line: int = 1, start: int = 0
             note(Finding(at, "bom", "the file begins with a byte order mark"))
             lead.append(BOM)
             begin, raw = 3, raw[3:]
+        if not raw.lstrip(_BLANK):
+            lead.append(raw)
+            begin += len(raw)
+            continue
         value = _whole(raw, at, note)
         if value is not JUNK:
             yield piece(value, at, begin, raw)
-            continue
-        if not raw.strip(_BLANK):
-            lead.append(raw)
-            begin += len(raw)
             continue
         spans = _spans(raw)
         if sum(what == "value" for *_, what in spans) > 1:

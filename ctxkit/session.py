@@ -251,9 +251,10 @@ class Session:
                 target, text = entry.value.get("targetId"), entry.value.get("label")
                 if not isinstance(target, str):
                     continue
-                self._labels.pop(target, None)
                 if isinstance(text, str) and text:
                     self._labels[target] = Label(text, entry.timestamp)
+                else:
+                    self._labels.pop(target, None)
         return self._labels
 
     @property

@@ -101,9 +101,10 @@ def load(data: Bytes, *, name: str = "", bridge: bool = False) -> Session:
 
     def nodes() -> Iterator[Node]:
         for piece in _entries(_skim(data, note), note, version):
-            yield (
-                (piece.id, piece.parent_id, piece.type, piece.line, piece.start) if isinstance(piece, Entry) else piece
-            )
+            if isinstance(piece, Entry):
+                yield piece.id, piece.parent_id, piece.type, piece.line, piece.start
+            else:
+                yield piece
 
     def fetch(line: int, start: int, stop: int) -> Entry:
         piece = next(values([data[start:stop]], note, line=line, start=start))
@@ -229,7 +230,13 @@ def _entries(pieces: Iterable[Value | Node], note: Note, version: int) -> Iterat
             if not isinstance(entry.value.get("id"), str):
                 note(Finding(entry.line, "header-id", "a session header without an id; Pi refuses the file"))
             stated = entry.value.get("version", 1)
-            if _number(stated) not in (1, 2, 3):
+            if version < 2 <= (_number(stated) or 3):
+                note(
+                    Finding(
+                        entry.line, "old-body", f"version {dumps(stated)}, but entries without ids, as in version 1"
+                    )
+                )
+            elif _number(stated) not in (1, 2, 3):
                 note(Finding(entry.line, "new-version", f"version {dumps(stated)}, read as version 3"))
         yield entry
     if not header:
@@ -311,7 +318,7 @@ def _has_id(value: dict[str, Any]) -> bool:
 # -- the index -------------------------------------------------------------------------------------------------------
 
 _PREFIX = re.compile(
-    rb'\{"type":"([^"\\]++)","id":"([^"\\]++)","parentId":(?:"([^"\\]++)"|null),"timestamp":"[^"\\]*+"[,}]'
+    rb'\{"type":"(?!session")([^"\\]++)","id":"([^"\\]++)","parentId":(?:"([^"\\]++)"|null),"timestamp":"[^"\\]*+"[,}]'
 )
 
 
@@ -319,7 +326,7 @@ def _skim(data: Bytes, note: Note) -> Iterator[Value | Node]:
     """Yield a node for each line that shows what it is, and the values of all other bytes."""
     size = len(data)
     types: dict[bytes, str] = {}
-    base, block, position, line = 0, data[:BLOCK], 0, 1
+    base, block, position, line = 0, data[0:BLOCK], 0, 1
     odd, odd_line = 0, 0  # where the run of other lines begins; line 0: there is none
     while base + position < size:
         start = base + position
@@ -357,16 +364,17 @@ def _skim(data: Bytes, note: Note) -> Iterator[Value | Node]:
         yield from values(chunks(data, odd, size), note, line=odd_line, start=odd)
 
 
-_OVERLAP = len(b'"parentId"') - 1
+# Signs of a second entry in a line. Inside a string the quotes are escaped, so neither is found there; both are long,
+# because the longer the needle, the faster the search.
+_PARENT = b'"parentId":'
+_GLUED = b'}{"type":"'
+_OVERLAP = len(_PARENT) - 1
 
 
 def _is_one(block: bytes, begin: int, end: int) -> bool:
-    """Tell whether a line that began as an entry ends as an object and shows no sign of a second entry in it.
-
-    Inside a string the quotes are escaped, so `"parentId"` there does not look like a key.
-    """
+    """Tell whether a line that began as an entry ends as an object and shows no sign of a second entry in it."""
     last = block[end - 1] if block[end - 1] != 0x0D else block[end - 2]
-    return last == 0x7D and block.find(b'"parentId"', begin, end) < 0 and block.find(b"}{", begin, end) < 0
+    return last == 0x7D and block.find(_PARENT, begin, end) < 0 and block.find(_GLUED, begin, end) < 0
 
 
 def _long_line(data: Bytes, begin: int) -> tuple[int, bool]:
@@ -381,6 +389,6 @@ def _long_line(data: Bytes, begin: int) -> tuple[int, bool]:
         end = part.find(b"\n")
         if end >= 0:
             return position - len(before) + end + 1, plain and _is_one(part, 0, end)
-        plain = plain and part.find(b'"parentId"') < 0 and part.find(b"}{") < 0
+        plain = plain and part.find(_PARENT) < 0 and part.find(_GLUED) < 0
         before = part[-_OVERLAP:]
     return len(data), False
