@@ -12,6 +12,7 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -25,6 +26,17 @@ not_as_root = pytest.mark.skipif(os.geteuid() == 0, reason="root may write every
 linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
 needs_dev_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
 needs_dev_fd = pytest.mark.skipif(not os.path.isdir("/dev/fd"), reason="there is no /dev/fd here")
+
+
+# Tests that run in the background of a script, or below nohup, ignore signals; what they start must not.
+IGNORED = [number for number in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_IGN]
+
+
+def _listen(then: Callable[[], object] | None) -> None:
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_DFL)
+    if then is not None:
+        then()
 
 
 class Done(NamedTuple):
@@ -77,6 +89,8 @@ class User:
         for name in [name for name, value in changes.items() if value is None]:
             environ.pop(name, None)
         settings = {"cwd": self.work, "start_new_session": True, **settings}
+        if IGNORED:
+            settings["preexec_fn"] = partial(_listen, settings.get("preexec_fn"))
         process = subprocess.Popen(argv, env=environ, stdin=stdin, stdout=stdout, stderr=stderr, **settings)
         self._started.append(process)
         return process
