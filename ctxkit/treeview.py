@@ -120,17 +120,31 @@ def describe(entry: Entry) -> tuple[str, str]:
 def one_line(text: str) -> str:
     """Return the first words of a text on one line, without control characters."""
     text = " ".join(text[:LONGEST].split())
+    if text.isprintable():
+        return text
     return "".join(letter for letter in text if category(letter)[0] != "C" or letter == "\u200d")
 
 
 def cut_to(text: str, columns: int) -> str:
     """Cut a line to columns of a terminal; East Asian wide characters take two."""
-    used = 0
+    if text.isascii():
+        return text if len(text) <= columns else text[: columns - 1].rstrip() + ELLIPSIS
+    used = fits = 0
     for at, letter in enumerate(text):
-        used += 2 if east_asian_width(letter) in "WF" else 0 if category(letter) in ("Mn", "Me", "Cf") else 1
+        used += _columns(letter)
         if used > columns:
-            return _shorter(text[:at], columns - 1) + ELLIPSIS
+            return text[:fits].rstrip() + ELLIPSIS
+        if used < columns:
+            fits = at + 1
     return text
+
+
+def _columns(letter: str) -> int:
+    if letter < "\u0300":
+        return 1
+    if east_asian_width(letter) in "WF":
+        return 2
+    return 0 if category(letter) in ("Mn", "Me", "Cf") else 1
 
 
 def text_lines(shown: Iterator[Row], columns: int) -> Iterator[str]:
@@ -223,9 +237,3 @@ def _node_text(row: Row) -> str:
 def _mermaid_text(text: str) -> str:
     """Escape text for a quoted Mermaid label: everything that it could take for markup becomes a numbered entity."""
     return "".join(letter if letter.isalnum() or letter in " .,:/-_()" else f"#{ord(letter)};" for letter in text)
-
-
-def _shorter(text: str, columns: int) -> str:
-    while text and sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text) > columns:
-        text = text[:-1]
-    return text.rstrip()
