@@ -380,10 +380,10 @@ def limit_file_size() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 
 
-def test_a_limit_on_the_size_of_files(user: User) -> None:
+def test_t15_half_a_text_is_not_called_the_full_one(user: User) -> None:
     done = user.ctx("truncate", "-n", "1", input=LINES, preexec_fn=limit_file_size)
     assert done == (CUT, WARNING + b"File too large\n", 0)
-    assert user.spills == [], "half a text is none"
+    assert user.spills == []
 
 
 def test_a_named_file_that_cannot_be_finished_stays(user: User) -> None:

@@ -85,7 +85,8 @@ def command(
 
     Standard input is passed on. Processes that the command leaves in the background do not hold ctx up: after the
     command's end, output is read until it has been quiet for 0.2 seconds, for 2 seconds at most. SIGINT, SIGTERM and
-    SIGHUP are passed on to the command; what it printed is printed.
+    SIGHUP are passed on to the command; what it printed is printed. One that is still there two seconds after SIGTERM
+    or SIGHUP is killed.
     """
     cutting = Cutting(
         head=head,
