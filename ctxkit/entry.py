@@ -39,7 +39,8 @@ def ignore(_: Finding) -> None:
 class Value(NamedTuple):
     """One JSON value of a stream, or JUNK, with the line it begins on and the bytes it came from.
 
-    `start` is the offset of `raw`; `raw` holds the blank bytes around the value too, its line end included.
+    `start` is the offset of `raw`; `raw` holds the blanks around the value in its lines too, the line end included.
+    Blank lines and a byte order mark are JUNK of their own, and no damage.
     """
 
     value: Any
@@ -157,29 +158,25 @@ def values(source: Iterable[bytes], note: Note, *, line: int = 1, start: int = 0
     """
     lines = _lines(source, line, start)
     again: deque[_Line] = deque()
-    lead: list[bytes] = []  # blank bytes, which belong to the value after them
-
-    def piece(value: Any, at: int, begin: int, raw: bytes) -> Value:
-        if not lead:
-            return Value(value, at, begin, raw)
-        before = b"".join(lead)
-        lead.clear()
-        return Value(value, at, begin - len(before), before + raw)
-
-    at, begin = line, start
+    gap: list[bytes] = []
+    gap_line = gap_start = 0
     while current := again.popleft() if again else next(lines, None):
         at, begin, raw, tries = current
         if begin == 0 and raw.startswith(BOM):
             note(Finding(at, "bom", "the file begins with a byte order mark"))
-            lead.append(BOM)
-            begin, raw = 3, raw[3:]
+            yield Value(JUNK, at, begin, BOM)
+            begin, raw = len(BOM), raw.removeprefix(BOM)
         if not raw.lstrip(_BLANK):
-            lead.append(raw)
-            begin += len(raw)
+            if not gap:
+                gap_line, gap_start = at, begin
+            gap.append(raw)
             continue
+        if gap:
+            yield Value(JUNK, gap_line, gap_start, b"".join(gap))
+            gap.clear()
         value = _whole(raw, at, note)
         if value is not JUNK:
-            yield piece(value, at, begin, raw)
+            yield Value(value, at, begin, raw)
             continue
         spans = _spans(raw)
         if sum(what == "value" for *_, what in spans) > 1:
@@ -188,14 +185,13 @@ def values(source: Iterable[bytes], note: Note, *, line: int = 1, start: int = 0
             part = raw[first:last]
             if what == "open" and tries < _TRIES:
                 held, whole, rest = _gather(part, at, begin + first, again, lines)
-                if whole is not None:
-                    value = _whole(whole, at, note)
-                    if value is not JUNK:
-                        note(Finding(at, "spread", f"one value over {len(held) + 1} lines"))
-                        if rest is not None:
-                            again.appendleft(rest)
-                        yield piece(value, at, begin + first, whole)
-                        continue
+                value = JUNK if whole is None else _whole(whole, at, note)
+                if whole is not None and value is not JUNK:
+                    note(Finding(at, "spread", f"one value over {len(held) + 1} lines"))
+                    if rest is not None:
+                        again.appendleft(rest)
+                    yield Value(value, at, begin + first, whole)
+                    continue
                 again.extendleft(item._replace(tries=item.tries + 1) for item in reversed(held))
                 found = _next_entry(part.decode("latin-1"), 0, 0, 4 * len(part) + 4096)[0]
                 if found < len(part):
@@ -204,13 +200,12 @@ def values(source: Iterable[bytes], note: Note, *, line: int = 1, start: int = 0
             elif what == "value":
                 value = _whole(part, at, note)
                 if value is not JUNK:
-                    yield piece(value, at, begin + first, part)
+                    yield Value(value, at, begin + first, part)
                     continue
             note(_damage(part, at, what))
-            yield piece(JUNK, at, begin + first, part)
-        begin += len(raw)
-    if lead:
-        yield piece(JUNK, at, begin, b"")
+            yield Value(JUNK, at, begin + first, part)
+    if any(gap):
+        yield Value(JUNK, gap_line, gap_start, b"".join(gap))
 
 
 class _Line(NamedTuple):
@@ -366,19 +361,18 @@ def _spans(raw: bytes) -> list[tuple[int, int, str]]:
 def _next_entry(text: str, position: int, failed: int, budget: int) -> tuple[int, int]:
     """Find where the next entry begins in a line that broke at `failed`: an append after a torn write (S02).
 
-    The entry is tried where decoding broke, then where objects begin. Inside strings the quotes are escaped, so `{"`
-    there is none. Returns the end of the text when there is no further entry.
+    An entry is looked for where the first objects begin and where decoding broke. Inside strings the quotes are
+    escaped, so `{"` there is none. Returns the end of the text when there is no further entry.
     """
     size = len(text)
-    places = [place for place in range(max(position + 1, failed - 8), failed + 8) if text.startswith('{"', place)]
+    places = {place for place in range(max(position + 1, failed - 8), failed + 8) if text.startswith('{"', place)}
     place = position
     for _ in range(8):
         place = text.find('{"', place + 1)
         if place < 0:
             break
-        if place not in places:
-            places.append(place)
-    for place in places:
+        places.add(place)
+    for place in sorted(places):
         if budget <= 0:
             break
         try:
@@ -488,7 +482,7 @@ def clean(text: str) -> str:
 
 def line_of(entry: Entry) -> bytes:
     """Give an entry as one line of its own: its bytes where they are one line and say what `value` says, else anew."""
-    body = entry.raw.removeprefix(BOM).strip(_BLANK)
+    body = entry.raw.strip(_BLANK)
     if entry.value and (not body or b"\n" in body or _whole(body, 0, ignore) != entry.value):
         body = dumps(entry.value).encode()
     return body + b"\n"

@@ -15,7 +15,7 @@ from ctxkit.entry import Entry, Finding, entry_of, iso
 from ctxkit.errors import InputError, UsageError
 
 Node = tuple[str | None, str | None, str, int, int]  # id, parent id, type, line, start
-Fetch = Callable[[int, int, int], Entry]  # line, start and end offset -> the entry
+Fetch = Callable[[Node, int], Entry]  # a node and the offset of its end -> the entry
 
 GOTO = "ctx:goto"  # the customType of an entry that only says where to go on
 _TALK = frozenset({"branch_summary", "compaction", "custom_message", "message"})
@@ -105,7 +105,7 @@ class Session:
     ) -> Session:
         """Make a session that holds no contents: nodes of all the pieces of a file of `size` bytes, in order.
 
-        `fetch` is asked for the entry between two offsets. `findings` may grow as entries are fetched.
+        `fetch` is asked for the entry of a node. `findings` may grow as entries are fetched.
         """
         session = cls.__new__(cls)
         session._held = None
@@ -404,8 +404,9 @@ class Session:
         if self._held is not None:
             return self._held[place]
         assert self._fetch is not None
-        stop = self._starts[place + 1] if place + 1 < len(self._starts) else self._size
-        return self._fetch(self._lines[place], self._starts[place], stop)
+        parent = self._name(self._parents[place])
+        node = (self._ids[place], parent, self._types[place], self._lines[place], self._starts[place])
+        return self._fetch(node, self._starts[place + 1] if place + 1 < len(self._starts) else self._size)
 
     def _of_type(self, kind: str) -> Iterator[Entry]:
         return (self._at(place) for place, type in enumerate(self._types) if type == kind)

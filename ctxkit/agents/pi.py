@@ -106,9 +106,15 @@ def load(data: Bytes, *, name: str = "", bridge: bool = False) -> Session:
             else:
                 yield piece
 
-    def fetch(line: int, start: int, stop: int) -> Entry:
-        piece = next(values([data[start:stop]], note, line=line, start=start))
-        return _entry(piece, ignore, version)
+    def fetch(node: Node, stop: int) -> Entry:
+        id, parent, kind, line, start = node
+        raw = data[start:stop]
+        if not kind:
+            return Entry(None, None, "", "", {}, line, start, raw)
+        piece, *_ = values([raw], note, line=line, start=start)
+        if piece.value is JUNK:
+            return Entry(id, parent, kind, "", {}, line, start, raw)
+        return _entry(piece, ignore, version)._replace(raw=raw)
 
     return Session.over(nodes(), fetch, len(data), findings=findings, bridge=bridge)
 
@@ -258,7 +264,7 @@ def _entry(piece: Value, note: Note, version: int) -> Entry:
         return entry._replace(id=None, parent_id=None)
     if not entry.type:
         note(Finding(line, "no-type", "an object without a type"))
-        return entry._replace(id=None, parent_id=None)
+        return Entry(None, None, "", "", {}, line, start, raw)
     if entry.id is None:
         if value.get("id") is not None:
             note(Finding(line, "bad-id", "an id that is empty or no text"))
