@@ -347,6 +347,41 @@ TABLE: dict[str, Any] = {
         (('window', 'model'),),
         False,
     ),
+    'session info': (
+        {
+            '--json': ('json', 'flag', False),
+            '--quiet': ('quiet', 'flag', False),
+            '-q': ('quiet', 'flag', False),
+        },
+        (('sessions', True, True),),
+        (),
+        (),
+        False,
+    ),
+    'session check': (
+        {
+            '--json': ('json', 'flag', False),
+            '--quiet': ('quiet', 'flag', False),
+            '-q': ('quiet', 'flag', False),
+        },
+        (('sessions', True, True),),
+        (),
+        (),
+        False,
+    ),
+    'session repair': (
+        {
+            '--output': ('output', 'text', False),
+            '-o': ('output', 'text', False),
+            '--json': ('json', 'flag', False),
+            '--quiet': ('quiet', 'flag', False),
+            '-q': ('quiet', 'flag', False),
+        },
+        (('session', True, False),),
+        ('output',),
+        (),
+        False,
+    ),
 }
 
 SUMMARIES: dict[str, str] = {
@@ -359,6 +394,7 @@ SUMMARIES: dict[str, str] = {
     'tree': 'The session is a tree.',
     'context': 'Print what the model would get.',
     'budget': 'Show how full the window is.',
+    'session': 'Look at, check, mend.',
     'prompt build': 'Print the system prompt for a folder.',
     'prompt files': 'List the instruction files that apply, in order, with why each was taken or not.',
     'skills list': 'List the skills that apply, by name and description.',
@@ -375,4 +411,7 @@ SUMMARIES: dict[str, str] = {
     'tree fork': 'Make a new session of the path to an entry.',
     'tree append': 'Add a message to a session.',
     'tree label': 'Label an entry, or clear its label.',
+    'session info': 'Show what sessions are.',
+    'session check': 'Check sessions, one line a finding.',
+    'session repair': 'Write a mended copy of a session.',
 }

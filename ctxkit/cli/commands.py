@@ -37,6 +37,9 @@ COMMANDS = (
     "tree label",
     "context",
     "budget",
+    "session info",
+    "session check",
+    "session repair",
 )
 
 
