@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 from ctxkit.check import Batch, follow
 from ctxkit.entry import BOM, JUNK, Entry, Finding, dumps, entry_of, ignore, iso, values
 from ctxkit.providers import NO_RESULT
-from ctxkit.session import Session
+from ctxkit.session import ASIDE, Session
 
-ASIDE = "ctx:set-aside"  # customType of what is kept, but not as a message
 WRITTEN_ANEW = {
     "lone-surrogate": "half a surrogate pair is written as U+FFFD",
     "invalid-utf-8": "bytes that are not UTF-8 are written as U+FFFD",

@@ -18,6 +18,7 @@ Node = tuple[str | None, str | None, str, int, int]  # id, parent id, type, line
 Fetch = Callable[[Node, int], Entry]  # a node and the offset of its end -> the entry
 
 GOTO = "ctx:goto"  # the customType of an entry that only says where to go on
+ASIDE = "ctx:set-aside"  # the customType of what was a message until `repair` took it out of the history
 _TALK = frozenset({"branch_summary", "compaction", "custom_message", "message"})
 
 
@@ -369,7 +370,9 @@ class Session:
         if self._types[last] == "leaf":
             value = self._at(last).value
             target = value.get("targetId", value.get("entry_id", self._ids[last]))
-            if target is None or target in self._places:
+            if target is None:
+                return None
+            if isinstance(target, str) and target in self._places:
                 return target
             self._note(last, "leaf-target", f"the leaf record names {target!r}, which is not in the file")
         elif self._types[last] == "custom":
@@ -387,7 +390,7 @@ class Session:
             talk -= 1
         place = last
         while place > talk >= 0 and self._types[place] == "custom":
-            if self._at(place).value.get("customType") == GOTO:
+            if self._at(place).value.get("customType") in (GOTO, ASIDE):
                 return -1
             if self._parents[place] == self._parents[talk]:
                 return place
@@ -537,7 +540,9 @@ def fork(
         first = value.get("firstKeptEntryId")
         if isinstance(first, str) and first in moved:
             value = {**value, "firstKeptEntryId": moved[first]}
-        yield entry if value is entry.value else entry._replace(value=value, parent_id=last, raw=b"", start=-1)
+        if value is not entry.value:
+            entry = entry._replace(value=value, parent_id=last, raw=b"")
+        yield entry._replace(start=-1)  # it has no place in the new file yet
         last = entry.id
     made: set[str] = set()
     inside = set(kept)

@@ -15,7 +15,8 @@ from shell import User
 from ctxkit.agents import pi
 from ctxkit.check import check
 from ctxkit.errors import InputError
-from ctxkit.repair import ASIDE, repair
+from ctxkit.repair import repair
+from ctxkit.session import ASIDE
 
 GOLDEN = Path(__file__).parent / "golden"
 TALK = Path(__file__).parents[1] / "examples" / "talk.jsonl"
