@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Iterable
 
 from ctxkit import files, process
 from ctxkit.agents import pi
@@ -37,20 +38,31 @@ class SessionFile:
         """Return the leaf that was asked for, else the current one."""
         return self.session.leaf if text is None else self.find(text)
 
-    def append(self, entry: Entry) -> None:
-        """Append an entry to the file.
+    def append(self, *entries: Entry) -> None:
+        """Append entries to the file, all or none.
 
         Raises UsageError for standard input, StateError if the file was changed meanwhile or is of version 1, whose
         entries get their ids only when Pi rewrites the file.
         """
         if self._path is None or self._state is None:
             raise UsageError("--in-place needs a file, not standard input")
+        self.check_appendable()
+        files.append(self._path, b"".join(map(line, entries)), self._state)
+
+    def appended(self, entries: Iterable[Entry]) -> bytes:
+        """Return what the file would be with entries appended. Raises StateError for version 1, as `append` does."""
+        self.check_appendable()
+        before = self.data[0 : len(self.data)]
+        gap = b"\n" if before and not before.endswith(b"\n") else b""
+        return b"".join((before, gap, *map(line, entries)))
+
+    def check_appendable(self) -> None:
+        """Raise StateError for a session of version 1: its entries have no ids that a new one could name."""
         if not self.session.appendable:
             raise StateError(
                 f"{self.name}: a session of version 1 cannot be appended to",
                 "'ctx session repair -o NEW' writes it as version 3",
             )
-        files.append(self._path, line(entry), self._state)
 
 
 def open_session(name: str, *, bridge: bool = False) -> SessionFile:

@@ -37,6 +37,7 @@ COMMANDS = (
     "tree label",
     "context",
     "budget",
+    "fit",
     "session info",
     "session check",
     "session repair",
