@@ -44,7 +44,7 @@ _ctx() {
         esac
         ;;
     'tokens')
-        words='--encoding -e --model -m --json --quiet -q -h --help'
+        words='--encoding -e --model -m --or-estimate --json --quiet -q -h --help'
         operands='file'
         case $previous in
             --encoding|-e) values=FILES ;;

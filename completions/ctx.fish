@@ -49,6 +49,7 @@ complete -c ctx -n '__fish_seen_subcommand_from run' -l json -d 'Print the resul
 complete -c ctx -n '__fish_seen_subcommand_from run' -l quiet -s q -d 'Print no warnings'
 complete -c ctx -n '__fish_seen_subcommand_from tokens' -l encoding -s e -r -d 'Count in ENCODING: o200k_base, cl100k_base, o200k_harmony, estimate, pi, or another of tiktoken'
 complete -c ctx -n '__fish_seen_subcommand_from tokens' -l model -s m -r -d 'Count as MODEL does: gpt-5, claude-opus-5'
+complete -c ctx -n '__fish_seen_subcommand_from tokens' -l or-estimate -d 'Estimate, and say so, if the vocabulary of ENCODING cannot be had'
 complete -c ctx -n '__fish_seen_subcommand_from tokens' -l json -d 'Print the result as JSON, one object a line'
 complete -c ctx -n '__fish_seen_subcommand_from tokens' -l quiet -s q -d 'Print no warnings'
 complete -c ctx -n '__fish_seen_subcommand_from prompt; and not __fish_seen_subcommand_from build files' -f -a build -d 'Print the system prompt for a folder'

@@ -45,6 +45,10 @@ class PluginError(CtxError):
     exit_code = 4
 
 
+class VocabularyError(PluginError):
+    """An encoding's vocabulary is not shipped, not cached, and cannot be had; exit 4."""
+
+
 class StateError(CtxError):
     """The world changed meanwhile: a file was written by somebody else, a lock is held; exit 5."""
 

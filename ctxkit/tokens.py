@@ -19,7 +19,7 @@ from bisect import bisect_right
 from codecs import getincrementaldecoder
 
 from ctxkit.bpe import BLOCK, GRAMMARS, Vocabulary, final_pieces, start_run
-from ctxkit.errors import CtxError, UsageError
+from ctxkit.errors import CtxError, UsageError, VocabularyError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def find_encoding(name: str, map_data: Callable[[str], Buffer]) -> Exact | Forei
     """Return the encoding of that name.
 
     `map_data` maps a file of ctxkit/data into memory, given its name, and is asked at most once.
-    Raises UsageError for a name that is unknown here and to tiktoken, CtxError where the vocabulary cannot be had.
+    Raises UsageError for a name that is unknown here and to tiktoken, VocabularyError where its vocabulary cannot be
+    had.
     """
     if name in VOCABULARIES:
         vocabulary = VOCABULARIES[name]
@@ -223,7 +224,7 @@ class Foreign:
     """An encoding that tiktoken knows and ctx does not ship; its text is counted as a whole.
 
     tiktoken takes the vocabulary from its cache and otherwise tries once to download it.
-    Raises UsageError for a name tiktoken does not know, CtxError where the vocabulary cannot be had.
+    Raises UsageError for a name tiktoken does not know, VocabularyError where the vocabulary cannot be had.
     """
 
     __slots__ = ("_tiktoken", "name")
@@ -241,7 +242,7 @@ class Foreign:
         try:
             self._tiktoken = tiktoken.get_encoding(name)
         except Exception as error:  # whatever a download, a proxy, a cache folder or a plug-in can raise
-            raise CtxError(
+            raise VocabularyError(
                 f"no vocabulary for {name}: not in tiktoken's cache, and not to be downloaded ({first_line(error)})",
                 "use o200k_base, cl100k_base or estimate, which need no download",
             ) from error

@@ -26,7 +26,7 @@ def map_data(name: str) -> Buffer:
 def load_encoding(name: str = DEFAULT) -> Encoding:
     """Return the encoding of that name, ready to count.
 
-    Raises UsageError for an unknown name, CtxError where a vocabulary that is not shipped cannot be had.
+    Raises UsageError for an unknown name, VocabularyError where a vocabulary that is not shipped cannot be had.
     """
     return find_encoding(name, map_data)
 

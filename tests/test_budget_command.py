@@ -81,6 +81,15 @@ def test_window_of_the_session_of_a_model_or_given(user: User) -> None:
     assert user.ctx("budget", TALK, "-m", "gpt-4", "--window", "5").code == 2
 
 
+def test_the_estimate_is_corrected_by_what_was_reported(user: User) -> None:
+    plain = report(user, str(GOLDEN / "usage-in-tail.jsonl"), "-e", "estimate")
+    assert plain["estimated"] is True
+    corrected = report(user, TALK, "-e", "estimate")
+    exact = report(user, TALK)
+    assert corrected["counted"] > 1.5 * exact["counted"], "1300 were reported for what counts far less; twice at most"
+    assert corrected["counted"] < 2.5 * exact["counted"]
+
+
 def test_check_is_for_scripts(user: User) -> None:
     assert user.ctx("budget", TALK, "--window", str(1300 + 16384), "--check") == (b"", b"", 0), "equal is not over"
     assert user.ctx("budget", TALK, "--window", str(1299 + 16384), "--check") == (b"", b"", 1)

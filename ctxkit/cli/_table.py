@@ -80,6 +80,7 @@ TABLE: dict[str, Any] = {
             '-e': ('encoding', 'text', False),
             '--model': ('model', 'text', False),
             '-m': ('model', 'text', False),
+            '--or-estimate': ('or_estimate', 'flag', False),
             '--json': ('json', 'flag', False),
             '--quiet': ('quiet', 'flag', False),
             '-q': ('quiet', 'flag', False),

@@ -8,6 +8,7 @@ from ctxkit.context import build_context, with_system
 from ctxkit.errors import UsageError
 from ctxkit.models import find_model
 from ctxkit.sessionfile import open_session, warn_of_findings
+from ctxkit.tokens import Estimate, calibrate
 from ctxkit.vocabularies import load_encoding, load_model_encoding
 
 TYPE_CHECKING = False
@@ -71,7 +72,8 @@ def command(
     is in the table of models.
 
     The total is what the provider reported with the last answer, and the count of what came after it, unless the
-    context was compacted or edited since, the answer failed, or there is none: then everything is counted. It must be
+    context was compacted or edited since, the answer failed, or there is none: then everything is counted. The
+    encoding 'estimate' is corrected by what was reported. It must be
     compacted when the total is larger than the window less the reserve.
     """
     file = open_session(session)
@@ -89,6 +91,9 @@ def command(
         raise UsageError("--check needs a window", f"the session's model is {own}; give --window or --model")
     counting = load_encoding(encoding or "o200k_base") if model is None or encoding else load_model_encoding(model)
     report = Report(file, messages, built.settled - len(built.messages), counting.count, window, reserve)
+    if isinstance(counting, Estimate) and report.last is not None:
+        counting = Estimate(calibrate(report.counted_before_usage, report.size.usage_tokens))
+        report = Report(file, messages, built.settled - len(built.messages), counting.count, window, reserve)
     facts = {"encoding": counting.name, "estimated": counting.estimated}
     code = OVER if check and report.over else 0
     if json:
@@ -107,6 +112,7 @@ class Report:
         "by_entry",
         "by_kind",
         "by_tool",
+        "counted_before_usage",
         "estimate",
         "growth",
         "last",
@@ -145,6 +151,7 @@ class Report:
         values = [message.value for message in messages]
         since = max(0, len(messages) + settled)
         self.size = budget.measure_context(values, since=since, estimate=lambda value: sizes[id(value)])
+        self.counted_before_usage = sum(weights[: (self.size.last_usage or 0) + 1])
         self.last = None if self.size.last_usage is None else messages[self.size.last_usage].entry_id
         self.window, self.reserve = window, reserve
         self.over = window is not None and budget.must_compact(self.size.tokens, window, reserve)

@@ -133,7 +133,7 @@ def command(
 class Fit:
     """A context weighed, and what becomes of it."""
 
-    __slots__ = ("_count", "_messages", "_sizes", "before", "factor")
+    __slots__ = ("_count", "_messages", "_sizes", "before")
 
     def __init__(self, built: Context, count: Callable[[str], int]) -> None:
         self._messages = built.messages
@@ -142,19 +142,15 @@ class Fit:
         sizes = dict(zip(map(id, self._values()), self._sizes, strict=True))
         size = budget.measure_context(self._values(), since=built.settled, estimate=lambda value: sizes[id(value)])
         self.before = size.tokens
-        counted = sum(self._sizes[: size.last_usage + 1]) if size.last_usage is not None else 0
-        # What a provider reports is more than what is counted, if anything: the tools that it was told of, its markup.
-        self.factor = max(1.0, size.usage_tokens / counted) if counted else 1.0
 
     def choose(self, target: int, wanted: dict[str, Any]) -> list[Edit]:
         """Choose what to leave out so that the target is met; nothing if it is met already."""
-        excess = int(-(-(self.before - target) // self.factor))
+        excess = self.before - target
         return choose(self._messages, self._sizes, excess, self._count, **wanted) if excess > 0 else []
 
     def after(self, edits: Sequence[Edit]) -> int:
-        """Return the tokens that are left."""
-        saved = sum(edit.before - edit.after for edit in edits)
-        return self.before - int(saved * self.factor)
+        """Return the tokens that are left: of what a provider reported, no more is taken off than is counted."""
+        return self.before - sum(edit.before - edit.after for edit in edits)
 
     def counted(self, edits: Sequence[Edit]) -> int:
         """Return the tokens that are left as they are counted, without the correction by what was reported."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ctxkit import process
+from ctxkit.errors import VocabularyError
 from ctxkit.vocabularies import load_encoding, load_model_encoding
 
 TYPE_CHECKING = False
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from ctxkit.cli.options import Annotated, Files, Json, Option, Quiet, Result
     from ctxkit.process import Source
+    from ctxkit.tokens import Encoding
 
 EXCLUSIVE = (("encoding", "model"),)
 
@@ -31,6 +33,9 @@ def command(
         str | None,
         Option("--model", "-m", metavar="MODEL", show_default=False, help="Count as MODEL does: gpt-5, claude-opus-5."),
     ] = None,
+    or_estimate: Annotated[
+        bool, Option("--or-estimate", help="Estimate, and say so, if the vocabulary of ENCODING cannot be had.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> Result:
@@ -43,10 +48,10 @@ def command(
     The encoding 'estimate' goes by the script alone, about one token for four Latin letters or one Chinese character;
     'pi' is the estimate of the Pi agent, a quarter of the UTF-16 units. For models whose vocabulary is not public the
     count is an estimate, which a warning says, and with --json "estimated". Other encodings are counted by tiktoken,
-    if it has their vocabulary.
+    if it has their vocabulary or can get it; where it cannot, that is an error, or with --or-estimate an estimate.
     """
     names = process.operands(files)
-    counting = load_model_encoding(model) if model is not None else load_encoding(encoding)
+    counting = load_model_encoding(model) if model is not None else _load(encoding, or_estimate=or_estimate)
     if counting.estimated and model is not None:
         process.warn(f"the vocabulary of {model} is not public; this is an estimate ({counting.name})")
     facts = {"encoding": counting.name, "model": model, "estimated": counting.estimated}
@@ -77,3 +82,13 @@ def command(
         return code
 
     return count_all()
+
+
+def _load(name: str, *, or_estimate: bool) -> Encoding:
+    try:
+        return load_encoding(name)
+    except VocabularyError as error:
+        if not or_estimate:
+            raise
+        process.warn(f"{error.message}; this is an estimate")
+        return load_encoding("estimate")
