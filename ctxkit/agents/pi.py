@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import chain, count
-from typing import Any, overload
+from typing import Any
 
 from ctxkit.entry import (
     BLOCK,
@@ -81,15 +81,17 @@ def read(source: Iterable[bytes], note: Note, *, name: str = "") -> Iterator[Ent
     pieces: Iterable[Value] = chain(head, found)
     if version < 2:
         pieces = _with_ids(list(pieces), note)
-    yield from _entries(pieces, note, version)
+    seen: set[str] = set()
+    yield from _entries(pieces, note, version, seen)
+    _finish(seen, note)
 
 
 def load(data: Bytes, *, name: str = "", bridge: bool = False) -> Session:
     """Open a session for its tree: one pass over the bytes, memory for ids and offsets, contents read when asked for.
 
-    A line that begins the way Pi writes entries and shows no sign of a second entry is taken by its first four fields;
-    all other bytes are read as `read` reads them. So damage inside the content of such a line is found when the entry
-    is asked for (it is added to `findings` then), not before. `data` must stay as it is while the session is used.
+    A line that begins as Pi writes entries, ends as an object and has no second `parentId` is taken by its first four
+    fields; all other bytes are read as `read` reads them. So damage inside the content of such a line is found when
+    the entry is asked for (it is added to `findings` then), not before. `data` must stay as it is while it is used.
     Version 1 is read whole. `bridge` as in `Session`. Raises InputError as `read` does.
     """
     findings: list[Finding] = []
@@ -98,13 +100,6 @@ def load(data: Bytes, *, name: str = "", bridge: bool = False) -> Session:
     if version < 2:
         entries = read(chunks(data), note, name=name)
         return Session(entries, findings=findings, bridge=bridge, appendable=False)
-
-    def nodes() -> Iterator[Node]:
-        for piece in _entries(_skim(data, note), note, version):
-            if isinstance(piece, Entry):
-                yield piece.id, piece.parent_id, piece.type, piece.line, piece.start
-            else:
-                yield piece
 
     def fetch(node: Node, stop: int) -> Entry:
         id, parent, kind, line, start = node
@@ -116,7 +111,7 @@ def load(data: Bytes, *, name: str = "", bridge: bool = False) -> Session:
             return Entry(id, parent, kind, "", {}, line, start, raw)
         return _entry(piece, ignore, version)._replace(raw=raw)
 
-    return Session.over(nodes(), fetch, len(data), findings=findings, bridge=bridge)
+    return Session.over(_nodes(data, note, version), fetch, len(data), findings=findings, bridge=bridge)
 
 
 def write(entries: Iterable[Entry]) -> Iterator[bytes]:
@@ -210,46 +205,40 @@ def _look(pieces: Iterator[Value], name: str) -> tuple[list[Value], int]:
     return head, version
 
 
-@overload
-def _entries(pieces: Iterable[Value], note: Note, version: int) -> Iterator[Entry]: ...
-@overload
-def _entries(pieces: Iterable[Value | Node], note: Note, version: int) -> Iterator[Entry | Node]: ...
-def _entries(pieces: Iterable[Value | Node], note: Note, version: int) -> Iterator[Entry | Node]:
-    """Make entries of values and check what concerns the file as a whole; nodes pass."""
-    header = False
-    anything = False
-    piece: Value | Node | None = None
+def _entries(pieces: Iterable[Value], note: Note, version: int, seen: set[str]) -> Iterator[Entry]:
+    """Make entries of a run of values; `seen` holds what the file has shown: a "header", an "entry"."""
+    piece = None
     for piece in pieces:
-        if not isinstance(piece, Value):
-            anything = True
-            yield piece
-            continue
         entry = _entry(piece, note, version)
-        if entry.type != "session":
-            anything = anything or entry.id is not None
-        elif header:
-            note(Finding(entry.line, "second-header", "another session header; it is ignored"))
-        else:
-            header = True
-            if anything:
-                note(Finding(entry.line, "late-header", "entries before the session header; Pi refuses the file"))
-            if not isinstance(entry.value.get("id"), str):
-                note(Finding(entry.line, "header-id", "a session header without an id; Pi refuses the file"))
-            stated = entry.value.get("version", 1)
-            if version < 2 <= (_number(stated) or 3):
-                note(
-                    Finding(
-                        entry.line, "old-body", f"version {dumps(stated)}, but entries without ids, as in version 1"
-                    )
-                )
-            elif _number(stated) not in (1, 2, 3):
-                note(Finding(entry.line, "new-version", f"version {dumps(stated)}, read as version 3"))
+        if entry.type == "session":
+            _check_header(entry, note, version, seen)
+            seen.add("header")
+        elif entry.id is not None:
+            seen.add("entry")
         yield entry
-    if not header:
-        note(Finding(1, "no-header", "no session header; Pi refuses the file"))
-    # A line without its end is never a node, so a value is the last piece then.
-    if isinstance(piece, Value) and not piece.raw.endswith(b"\n"):
+    if piece is not None and not piece.raw.endswith(b"\n"):  # true of the last run of a file only
         note(Finding(piece.line, "no-final-newline", "the last line has no line end"))
+
+
+def _check_header(entry: Entry, note: Note, version: int, seen: set[str]) -> None:
+    if "header" in seen:
+        note(Finding(entry.line, "second-header", "another session header; it is ignored"))
+        return
+    if "entry" in seen:
+        note(Finding(entry.line, "late-header", "entries before the session header; Pi refuses the file"))
+    if not isinstance(entry.value.get("id"), str):
+        note(Finding(entry.line, "header-id", "a session header without an id; Pi refuses the file"))
+    stated = entry.value.get("version", 1)
+    if version < 2 <= (_number(stated) or 3):
+        what = f"version {dumps(stated)}, but entries without ids, as in version 1"
+        note(Finding(entry.line, "old-body", what))
+    elif _number(stated) not in (1, 2, 3):
+        note(Finding(entry.line, "new-version", f"version {dumps(stated)}, read as version 3"))
+
+
+def _finish(seen: set[str], note: Note) -> None:
+    if "header" not in seen:
+        note(Finding(1, "no-header", "no session header; Pi refuses the file"))
 
 
 def _entry(piece: Value, note: Note, version: int) -> Entry:
@@ -328,25 +317,33 @@ _PREFIX = re.compile(
 )
 
 
-def _skim(data: Bytes, note: Note) -> Iterator[Value | Node]:
-    """Yield a node for each line that shows what it is, and the values of all other bytes."""
+_SECOND = b'"parentId":'  # the sign of a second entry in a line; inside a string the quotes are escaped
+_CLOSE, _CR = b"}\r"
+
+
+def _nodes(data: Bytes, note: Note, version: int) -> Iterator[Node]:
+    """Yield a node for each line that shows what it is, and for each piece of the runs of other lines."""
     size = len(data)
     types: dict[bytes, str] = {}
+    seen: set[str] = set()
+    any_plain = False
     base, block, position, line = 0, data[0:BLOCK], 0, 1
-    odd, odd_line = 0, 0  # where the run of other lines begins; line 0: there is none
+    odd, odd_line = 0, 0  # where a run of other lines began; line 0: there is none
     while base + position < size:
         start = base + position
         end = block.find(b"\n", position)
         match = _PREFIX.match(block, position)
+        stop = -1
         if end >= 0:
-            stop = base + end + 1
-            plain = match is not None and _is_one(block, match.end(), end)
+            plain = match is not None and (
+                (block[end - 1] == _CLOSE or (block[end - 1] == _CR and block[end - 2] == _CLOSE))
+                and block.find(_SECOND, match.end(), end) < 0
+            )
         elif position and base + len(block) < size:
             base, block, position = start, data[start : start + BLOCK], 0
             continue
         else:
             stop, plain = _long_line(data, base + match.end() if match else start)
-            plain = plain and match is not None
         if match is not None and plain:
             kind, own, parent = match.groups()
             try:
@@ -356,45 +353,44 @@ def _skim(data: Bytes, note: Note) -> Iterator[Value | Node]:
                 plain = False
             else:
                 if odd_line:
-                    yield from values(chunks(data, odd, start), note, line=odd_line, start=odd)
+                    yield from _run(data, odd, start, odd_line, note, version, seen)
                     odd_line = 0
+                any_plain = True
                 yield node
+        else:
+            plain = False
         if not plain and not odd_line:
             odd, odd_line = start, line
+            if any_plain:
+                seen.add("entry")
         line += 1
-        if end >= 0:
+        if stop < 0:
             position = end + 1
         else:
             base, block, position = stop, data[stop : stop + BLOCK], 0
     if odd_line:
-        yield from values(chunks(data, odd, size), note, line=odd_line, start=odd)
+        yield from _run(data, odd, size, odd_line, note, version, seen)
+    _finish(seen, note)
 
 
-# Signs of a second entry in a line. Inside a string the quotes are escaped, so neither is found there; both are long,
-# because the longer the needle, the faster the search.
-_PARENT = b'"parentId":'
-_GLUED = b'}{"type":"'
-_OVERLAP = len(_PARENT) - 1
-
-
-def _is_one(block: bytes, begin: int, end: int) -> bool:
-    """Tell whether a line that began as an entry ends as an object and shows no sign of a second entry in it."""
-    last = block[end - 1] if block[end - 1] != 0x0D else block[end - 2]
-    return last == 0x7D and block.find(_PARENT, begin, end) < 0 and block.find(_GLUED, begin, end) < 0
+def _run(data: Bytes, start: int, stop: int, line: int, note: Note, version: int, seen: set[str]) -> Iterator[Node]:
+    pieces = values(chunks(data, start, stop), note, line=line, start=start)
+    for entry in _entries(pieces, note, version, seen):
+        yield entry.id, entry.parent_id, entry.type, entry.line, entry.start
 
 
 def _long_line(data: Bytes, begin: int) -> tuple[int, bool]:
-    """Find where the line that goes on at `begin` ends, and tell as `_is_one` does, holding one block of it at a time.
+    """Find where the line that goes on at `begin` ends, and tell whether it shows no second entry.
 
-    A line without its end is never taken for whole.
+    Holds one block of it at a time. A line without its end is never taken for whole.
     """
     before = b""
     plain = True
     for position in range(begin, len(data), BLOCK):
         part = before + data[position : position + BLOCK]
         end = part.find(b"\n")
+        plain = plain and part.find(_SECOND, 0, len(part) if end < 0 else end) < 0
         if end >= 0:
-            return position - len(before) + end + 1, plain and _is_one(part, 0, end)
-        plain = plain and part.find(_PARENT) < 0 and part.find(_GLUED) < 0
-        before = part[-_OVERLAP:]
+            return position - len(before) + end + 1, plain and part[:end].removesuffix(b"\r").endswith(b"}")
+        before = part[1 - len(_SECOND) :]
     return len(data), False
