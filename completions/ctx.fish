@@ -155,7 +155,7 @@ complete -c ctx -n '__fish_seen_subcommand_from context' -l quiet -s q -d 'Print
 complete -c ctx -n '__fish_seen_subcommand_from budget' -l window -r -d 'The window of the model has N tokens'
 complete -c ctx -n '__fish_seen_subcommand_from budget' -l model -s m -r -d 'Take window and encoding of MODEL'
 complete -c ctx -n '__fish_seen_subcommand_from budget' -l reserve -r -d 'Keep N tokens of the window free for the answer'
-complete -c ctx -n '__fish_seen_subcommand_from budget' -l system -r -d 'Count FILE in place of the system prompt'
+complete -c ctx -n '__fish_seen_subcommand_from budget' -l system -r -d 'Take the system prompt from FILE, \'-\' is standard input, in place of that of the session'
 complete -c ctx -n '__fish_seen_subcommand_from budget' -l leaf -r -d 'Take ID, not the current leaf, as where the talk stands'
 complete -c ctx -n '__fish_seen_subcommand_from budget' -l encoding -s e -r -d 'Count in ENCODING (o200k_base)'
 complete -c ctx -n '__fish_seen_subcommand_from budget' -l check -d 'Print nothing; exit with 1 if it must be compacted'

@@ -66,7 +66,8 @@ def choose(
         if saved >= excess:
             break
         id = messages[candidate.place].entry_id or ""
-        note = f"{LEFT_OUT}{candidate.what}, {candidate.size} tokens; entry {id} of the session has it]"
+        where = f"To see it: ctx tree path SESSION {id} --json | tail -n 1"
+        note = f"{LEFT_OUT}{candidate.what}, {candidate.size} tokens. {where}]"
         after = count(note)
         if candidate.size - after <= 0:
             continue

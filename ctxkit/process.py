@@ -185,6 +185,15 @@ def open_source(name: str) -> Source:
     return Source(name, fd, name)
 
 
+def read_text(name: str) -> str:
+    """Return the whole of a file, `-` is standard input, as text; bytes that are no UTF-8 become U+FFFD."""
+    source = open_source(name)
+    try:
+        return b"".join(source.chunks()).decode("utf-8", "replace")
+    finally:
+        source.close()
+
+
 def operands(files: list[str] | None) -> list[str]:
     """Return the inputs to read: the files named, or standard input if that is no terminal.
 

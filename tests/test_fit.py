@@ -108,8 +108,8 @@ def test_policies() -> None:
     assert chosen(messages, 1) == ["1"]
     assert chosen(messages, 1, policy="oldest") == ["prose"]
     assert chosen(messages, 1, policy="importance") == ["2"]
-    assert chosen(messages, 320, policy="importance") == ["1", "2"]
-    assert chosen(messages, 600, policy="importance") == ["1", "2", "3"]
+    assert chosen(messages, 290, policy="importance") == ["1", "2"]
+    assert chosen(messages, 500, policy="importance") == ["1", "2", "3"]
 
 
 def test_what_is_kept() -> None:
@@ -172,7 +172,7 @@ def test_command_appends_edits_and_nothing_else(user: User) -> None:
     assert context.build_context(tree, "d0000008") == context.build_context(pi.load(before), "d0000008")
     texts = [message.blocks[0].get("text", "") for message in context.build_context(tree, tree.leaf).messages]
     assert texts[2].startswith(
-        "[Left out to fit the window: the result of read(src/price.py), 238 tokens; entry d0000003"
+        "[Left out to fit the window: the result of read(src/price.py), 238 tokens. To see it: ctx"
     )
 
 

@@ -16,7 +16,19 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
     from typing import Any
 
-    from ctxkit.cli.options import Annotated, Json, Leaf, Option, Quiet, Result, SessionName
+    from ctxkit.cli.options import (
+        Annotated,
+        Json,
+        Leaf,
+        ModelName,
+        Option,
+        Quiet,
+        Reserve,
+        Result,
+        SessionName,
+        SystemPrompt,
+        WindowSize,
+    )
     from ctxkit.entry import Message
     from ctxkit.sessionfile import SessionFile
 
@@ -41,21 +53,10 @@ NAMES = {
 
 def command(
     session: SessionName,
-    window: Annotated[
-        int | None,
-        Option("--window", metavar="N", min=1, show_default=False, help="The window of the model has N tokens."),
-    ] = None,
-    model: Annotated[
-        str | None,
-        Option("--model", "-m", metavar="MODEL", show_default=False, help="Take window and encoding of MODEL."),
-    ] = None,
-    reserve: Annotated[
-        int, Option("--reserve", metavar="N", min=0, help="Keep N tokens of the window free for the answer.")
-    ] = 16384,
-    system: Annotated[
-        str | None,
-        Option("--system", metavar="FILE", show_default=False, help="Count FILE in place of the system prompt."),
-    ] = None,
+    window: WindowSize = None,
+    model: ModelName = None,
+    reserve: Reserve = 16384,
+    system: SystemPrompt = None,
     leaf: Leaf = None,
     encoding: Annotated[
         str | None,
@@ -76,14 +77,14 @@ def command(
     encoding 'estimate' is corrected by what was reported. It must be
     compacted when the total is larger than the window less the reserve.
     """
+    if system == "-" and session == "-":
+        raise UsageError("standard input was named twice")
     file = open_session(session)
     warn_of_findings(file)
     built = build_context(file.session, file.leaf(leaf))
     messages = built.messages
     if system is not None:
-        source = process.open_source(system)
-        messages = with_system(messages, b"".join(source.chunks()).decode("utf-8", "replace"))
-        source.close()
+        messages = with_system(messages, process.read_text(system))
     own = built.settings.model
     if window is None:
         window = find_model(model).window if model is not None else _window_of(own)

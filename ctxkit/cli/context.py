@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Any, Literal
 
-    from ctxkit.cli.options import Annotated, Bridge, Leaf, Option, Quiet, Result, SessionName
+    from ctxkit.cli.options import Annotated, Bridge, Leaf, Option, Quiet, Result, SessionName, SystemPrompt
     from ctxkit.context import Context
     from ctxkit.entry import Message
 
@@ -32,15 +32,7 @@ def command(
         Literal["pi", "openai", "responses", "anthropic", "text"],
         Option("--format", metavar="FORMAT", help="Print Pi's messages, a request for a provider, or plain text."),
     ] = "pi",
-    system: Annotated[
-        str | None,
-        Option(
-            "--system",
-            metavar="FILE",
-            show_default=False,
-            help="Take the system prompt from FILE, '-' is standard input, in place of that of the session.",
-        ),
-    ] = None,
+    system: SystemPrompt = None,
     ids: Annotated[bool, Option("--ids", help="Print the ids of the entries whose messages count.")] = False,
     bridge: Bridge = False,
     quiet: Quiet = False,
@@ -63,9 +55,7 @@ def command(
     built = build_context(file.session, file.leaf(leaf))
     messages = built.messages
     if system is not None:
-        source = process.open_source(system)
-        messages = with_system(messages, b"".join(source.chunks()).decode("utf-8", "replace"))
-        source.close()
+        messages = with_system(messages, process.read_text(system))
     if ids:
         found = dict.fromkeys(message.entry_id for message in messages if message.entry_id is not None)
         process.write(b"".join(to_utf8(id) + b"\n" for id in found))

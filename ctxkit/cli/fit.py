@@ -19,7 +19,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
     from typing import Any, Literal
 
-    from ctxkit.cli.options import Annotated, InPlace, Json, Leaf, Option, Quiet, Result, SessionName
+    from ctxkit.cli.options import (
+        Annotated,
+        InPlace,
+        Json,
+        Leaf,
+        ModelName,
+        Option,
+        Quiet,
+        Reserve,
+        Result,
+        SessionName,
+        WindowSize,
+    )
 
 EXCLUSIVE = (("window", "model"), ("in_place", "output", "format"))
 NO = 1  # it cannot be made to fit
@@ -28,17 +40,9 @@ LARGEST = 5  # entries that are named when it cannot
 
 def command(
     session: SessionName,
-    window: Annotated[
-        int | None,
-        Option("--window", metavar="N", min=1, show_default=False, help="The window of the model has N tokens."),
-    ] = None,
-    model: Annotated[
-        str | None,
-        Option("--model", "-m", metavar="MODEL", show_default=False, help="Take window and encoding of MODEL."),
-    ] = None,
-    reserve: Annotated[
-        int, Option("--reserve", metavar="N", min=0, help="Keep N tokens of the window free for the answer.")
-    ] = 16384,
+    window: WindowSize = None,
+    model: ModelName = None,
+    reserve: Reserve = 16384,
     policy: Annotated[
         Literal["tool-results", "oldest", "importance"],
         Option("--policy", metavar="POLICY", help="What gives way first."),

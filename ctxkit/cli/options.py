@@ -31,11 +31,13 @@ __all__ = [
     "MaxTokens",
     "MergeRule",
     "Middle",
+    "ModelName",
     "Notice",
     "Offset",
     "Option",
     "ProfileName",
     "Quiet",
+    "Reserve",
     "Result",
     "SessionName",
     "Skill",
@@ -45,10 +47,12 @@ __all__ = [
     "SpillTo",
     "StopAt",
     "StripAnsi",
+    "SystemPrompt",
     "Tail",
     "Variables",
     "WholeLines",
     "Width",
+    "WindowSize",
     "duration",
     "limit",
 ]
@@ -198,3 +202,23 @@ Bridge = Annotated[
     bool, Option("--bridge", help="Link an entry whose parent is missing to the entry before it in the file.")
 ]
 InPlace = Annotated[bool, Option("--in-place", help="Append to SESSION, if nobody changed it meanwhile.")]
+WindowSize = Annotated[
+    int | None,
+    Option("--window", metavar="N", min=1, show_default=False, help="The window of the model has N tokens."),
+]
+ModelName = Annotated[
+    str | None,
+    Option("--model", "-m", metavar="MODEL", show_default=False, help="Take window and encoding of MODEL."),
+]
+Reserve = Annotated[
+    int, Option("--reserve", metavar="N", min=0, help="Keep N tokens of the window free for the answer.")
+]
+SystemPrompt = Annotated[
+    str | None,
+    Option(
+        "--system",
+        metavar="FILE",
+        show_default=False,
+        help="Take the system prompt from FILE, '-' is standard input, in place of that of the session.",
+    ),
+]

@@ -220,7 +220,7 @@ def append(
     if text == "-" and session == "-":
         raise UsageError("standard input was named twice")
     if text == "-":
-        text = b"".join(process.open_source("-").chunks()).decode("utf-8", "replace")
+        text = process.read_text("-")
 
     def make(file: SessionFile) -> Entry:
         above = file.leaf(parent)
