@@ -99,3 +99,11 @@ def test_pi_agrees_on_a_fork(user: User, asker: list[str]) -> None:
     (answer,) = ask(asker, path)
     check(answer, path)
     assert answer["path"][:9] == pi.load(TALK.read_bytes()).path("b0000005")
+
+
+def test_pi_agrees_on_what_fit_left_out(user: User, asker: list[str]) -> None:
+    path = user.file("s.jsonl", (TALK.parent / "long.jsonl").read_bytes())
+    assert user.ctx("fit", "s.jsonl", "--window", "17000", "--keep-recent", "300", "--in-place", "-q").code == 0
+    (answer,) = ask(asker, path)
+    check(answer, path)
+    assert "Left out to fit the window" in json.dumps(answer["messages"][2])
