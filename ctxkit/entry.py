@@ -425,10 +425,10 @@ def _gather(
         if following is None:
             return held, None, None
         held.append(following)
-        # An entry on a line of its own inside an object is not part of it: the line before was torn.
+        # An entry on a line of its own is no part of an object, nor of an array that does not go on: a line was torn.
         if (
-            in_object
-            and following.raw.startswith(b"{")
+            following.raw.startswith(b"{")
+            and (in_object or not current.raw.rstrip(_BLANK).endswith((b"[", b",")))
             and _stands_alone(_whole(following.raw, following.line, ignore))
         ):
             return held, None, None

@@ -78,6 +78,8 @@ TABLE: list[tuple[str, bytes, list[Any], list[tuple[int, str]]]] = [
     ("torn in a string", b'{"a":"x\n{"b":2}\n', [(GAP, 1), ({"b": 2}, 2)], [(1, "torn")]),
     ("torn in a character", b'{"a":"x\xe2\x82', [(GAP, 1)], [(1, "torn")]),
     ("torn between tokens", b'{"a":\n' + ENTRY + b"\n", [(GAP, 1), (READ, 2)], [(1, "torn")]),
+    ("an array of entries", b"[\n" + ENTRY + b",\n" + ENTRY + b"\n]\n", [([READ, READ], 1)], [(1, "spread")]),
+    ("no array of entries", b"[" + ENTRY + b"\n" + ENTRY + b"\n", [(GAP, 1), (READ, 1), (READ, 2)], [(1, "torn")]),
     ("torn before a spread value", b'{"a":"x\n{\n"b":2\n}\n', [(GAP, 1), ({"b": 2}, 2)], [(1, "torn"), (2, "spread")]),
     ("torn, then appended: in a key", b'{"type":"m","par' + ENTRY + b"\n", [(GAP, 1), (READ, 1)], [(1, "torn")]),
     ("torn, then appended: in a string", b'{"a":"x' + ENTRY + b"\n", [(GAP, 1), (READ, 1)], [(1, "torn")]),
