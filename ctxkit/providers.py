@@ -16,7 +16,8 @@ NO_RESULT = "No result provided"  # Pi §4
 NO_OUTPUT = "(no output)"
 BEGINNING = "[The beginning of this conversation is not in the history.]"
 IMAGE_TYPES = frozenset({"image/gif", "image/jpeg", "image/png", "image/webp"})
-LONGEST_NAME = 64  # characters of an id or a tool name, OpenAI and Anthropic
+LONGEST_NAME = 64  # characters of a tool name, OpenAI and Anthropic
+LONGEST_ID = 40  # characters of a call's id, OpenAI's chat completions
 _FOREIGN = re.compile("[^a-zA-Z0-9_-]")
 
 
@@ -66,7 +67,7 @@ def turns(messages: Sequence[Message]) -> list[Turn]:
                 )
                 for number, call in enumerate(message.calls)
             ]
-            native = "anthropic" in (message.value.get("api") or "")
+            native = "anthropic" in str(message.value.get("api"))
             turn = Turn("assistant", _blocks(message), calls, native)
         elif message.role == "toolResult":
             if place not in orphans:
@@ -205,11 +206,11 @@ def _system_prompt(messages: Iterable[Message]) -> str:
 
 def _unique(text: object, otherwise: str, taken: set[str]) -> str:
     """Spell an id as providers allow, unlike all that are taken."""
-    base = made = _spelled(text, otherwise)
+    base = made = _spelled(text, otherwise)[:LONGEST_ID]
     number = 2
     while made in taken:
         end = f"_{number}"
-        made = base[: LONGEST_NAME - len(end)] + end
+        made = base[: LONGEST_ID - len(end)] + end
         number += 1
     taken.add(made)
     return made

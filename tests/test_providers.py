@@ -47,6 +47,7 @@ def check_chat(request: dict[str, Any]) -> None:
             assert message["content"] or message.get("tool_calls")
             for call in message.get("tool_calls", ()):
                 assert NAME.fullmatch(call["id"])
+                assert len(call["id"]) <= 40
                 assert NAME.fullmatch(call["function"]["name"])
                 assert call["id"] not in seen
                 seen.add(call["id"])
@@ -144,7 +145,7 @@ MESSAGE = st.one_of(
     st.builds(
         lambda content, api: {"role": "assistant", "content": content, "api": api},
         st.lists(st.one_of(BLOCK, CALL), max_size=4),
-        st.sampled_from(["anthropic-messages", "openai-responses", None]),
+        st.sampled_from(["anthropic-messages", "openai-responses", None, 1, True]),
     ),
     st.builds(
         lambda id, content, bad: {
