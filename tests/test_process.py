@@ -18,6 +18,7 @@ import pytest
 from shell import User, eventually, finish, linux_only, read_until
 
 from ctxkit import process
+from ctxkit.errors import UsageError
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 every_signal = pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
@@ -360,6 +361,15 @@ def test_state_home(monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], ex
             process.state_home()
     else:
         assert process.state_home() == expected
+
+
+def test_what_is_said_stays_on_its_line(capfd: pytest.CaptureFixture[str]) -> None:
+    process.begin("ctx")
+    process.report(UsageError("a\nb\x1b[31m 'c' \\ \udce9 \u2028", "d\te"))
+    process.warn("f\rg")
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err == "ctx: a\\nb\\x1b[31m 'c' \\ \\xe9 \\xe2\\x80\\xa8\nhint: d\\te\nctx: warning: f\\rg\n"
 
 
 def test_a_time_and_ids_are_those_of_sessions() -> None:

@@ -394,9 +394,7 @@ def test_a_bad_time_limit(user: User, limit: str) -> None:
 
 def test_a_time_limit_ends_the_whole_group(user: User) -> None:
     script = "sleep 60 & echo $! > one; sh -c 'sleep 60 & echo $! > two; wait' & wait"
-    started = time.monotonic()
     assert user.ctx("run", "--timeout", "0.4", "--shell", script).code == 124
-    assert time.monotonic() - started < 2.4, "nobody is left to wait for, even if nobody takes up the zombies"
     for name in ("one", "two"):
         assert not is_running(pid_in(user.work / name)), name
 
@@ -417,9 +415,8 @@ def test_a_time_limit_lets_a_command_clean_up(user: User) -> None:
 
 
 def test_a_time_limit_ends_a_stopped_command(user: User) -> None:
-    started = time.monotonic()
-    assert user.ctx("run", "--timeout", "0.3", "--shell", "kill -STOP $$").code == 124
-    assert time.monotonic() - started < 10
+    found = ran(user, "--timeout", "0.3", "--shell", "kill -STOP $$")
+    assert (found["timedOut"], found["signal"]) == (True, signal.SIGTERM), "it was not killed"
 
 
 @linux_only
@@ -431,7 +428,21 @@ def test_waiting_for_a_stubborn_group_costs_nothing(user: User) -> None:
     _, status, usage = os.wait4(running.pid, 0)
     running.returncode = os.waitstatus_to_exitcode(status)
     assert running.returncode == 124
-    assert usage.ru_utime + usage.ru_stime < 1.0
+    assert usage.ru_utime + usage.ru_stime < 0.5
+
+
+@linux_only
+def test_zombies_are_not_waited_for(user: User) -> None:
+    """In a container there is often nobody who takes up what a command leaves behind."""
+    adopt = "import ctypes, subprocess, sys, time\n"
+    adopt += "assert ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0  # PR_SET_CHILD_SUBREAPER\n"
+    adopt += "began = time.monotonic()\n"
+    adopt += "code = subprocess.call([sys.executable, '-m', 'ctxkit', *sys.argv[1:]])\n"
+    adopt += "print(code, time.monotonic() - began)\n"
+    done = user.run(sys.executable, "-c", adopt, "run", "--timeout", "0.3", "--shell", "echo hi; sleep 60 & wait")
+    code, seconds = done.out.split(b"\n")[-2].split()
+    assert code == b"124"
+    assert float(seconds) < 2, "not the two seconds that a living process has"
 
 
 # -- signals to us ---------------------------------------------------------------------------------------------------
@@ -457,7 +468,8 @@ def test_a_signal_reaches_the_whole_group(user: User) -> None:
     running = start_ready(user, "--shell", "sleep 60 & echo $! > pid; echo ready; wait")
     running.terminate()
     assert finish(running).out.startswith(b"ready\n")
-    assert not is_running(pid_in(user.work / "pid"))
+    pid = pid_in(user.work / "pid")
+    eventually(lambda: not is_running(pid))
 
 
 def test_a_command_that_ignores_the_signal_is_killed(user: User) -> None:
@@ -544,6 +556,13 @@ def test_a_command_that_prints_nothing_more_is_waited_for(user: User) -> None:
 
 
 @needs_dev_full
+def test_nothing_is_left_when_the_object_cannot_be_written(user: User) -> None:
+    done = user.sh("ctx run --json -n 1 seq 3000 > /dev/full")
+    assert done == (b"", b"ctx run: write error: No space left on device\n", 1)
+    assert user.spills == []
+
+
+@needs_dev_full
 def test_a_full_disk_ends_it_with_an_error(user: User) -> None:
     done = user.sh("ctx run --shell 'seq 3; exit 3' > /dev/full")
     assert done == (b"", b"ctx run: write error: No space left on device\n", 1)
@@ -570,6 +589,21 @@ def test_ctrl_c_at_a_terminal(user: User) -> None:
         terminal.type(b"hello\n")
         assert b"got hello" in read_until(terminal.keyboard, b"got hello\r\n")
         assert running.wait(PATIENCE) == 0
+
+
+def test_one_ctrl_c_is_one(user: User) -> None:
+    """The keyboard has told the command already; a program may take the second for an order to die."""
+    with Terminal() as terminal:
+        running = user.start_ctx(
+            *("run", "--live", "--", *handling(signal.SIGINT, "interrupted")), stdin=terminal.user, **terminal.settings
+        )
+        assert running.stderr is not None
+        read_until(running.stderr.fileno(), b"ready\n")
+        terminal.type(b"\x03")
+        read_until(running.stderr.fileno(), b"interrupted\n")
+        running.terminate()
+        done = finish(running)
+        assert done.out == b"ready\ninterrupted\n\nCommand exited with code 143\n"
 
 
 def test_a_command_may_read_the_keyboard(user: User) -> None:
