@@ -1,23 +1,21 @@
-"""`ctx fit` makes it fit by leaving out what is worth least, and loses nothing."""
+"""What is left out so that a context fits: what is worth least, and nothing else."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from collections.abc import Collection
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shell import User
 
 from ctxkit import context, fit
 from ctxkit.agents import pi
 from ctxkit.check import check
 from ctxkit.entry import Message
-
-LONG = Path(__file__).parents[1] / "examples" / "long.jsonl"
-REAL = Path(__file__).parents[2] / "shared" / "sessions" / "pi" / "linear-v3.jsonl"
+from ctxkit.errors import StateError
+from ctxkit.session import Session
 
 
 def words(text: str) -> int:
@@ -48,6 +46,12 @@ def chosen(messages: list[Message], excess: int = 10**9, **options: Any) -> list
     return [edit.entry_id for edit in fit.choose(messages, sizes, excess, words, **{"keep_recent": 0, **options})]
 
 
+def stale_after(earlier: dict[str, Any], later: dict[str, Any], shown: Message) -> bool:
+    """Say whether a read gives way before an older result, because of a later one."""
+    messages = [call("0", path="z"), result("0"), call("1", **earlier), result("1"), call("2", **later), shown]
+    return chosen(messages, excess=1) == ["1"]
+
+
 READS = [call("1", path="a"), result("1"), call("2", path="b"), result("2"), call("3", path="a"), result("3")]
 
 
@@ -68,16 +72,21 @@ def test_superseded_reads_go_first_then_the_oldest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "stale"),
+    ("later", "stale"),
     [
-        (call("1", path="a"), result("2"), True),
-        (call("1", path="a"), result("2", isError=True), False),
-        (call("1", path="a"), result("2", text="x " * 90 + "\n[Showing lines 1-9 of 99. Use offset=10]"), False),
+        (result("2"), True),
+        (result("2", "x " * 90 + "\n[5 more lines in file. Use offset=9 to continue.]"), False),
+        (result("2", isError=True), False),
+        (result("2", "x " * 90 + "\n[Showing lines 1-9 of 99. Use offset=10 to continue.]"), False),
+        (result("2", "[Line 1 is 60.0KB, exceeds 50.0KB limit. Use bash: sed -n '1p' a | head -c 51200]"), False),
+        (result("2", "[Output truncated - 900 tokens]"), False),
+        (result("2", fit.LEFT_OUT + "the result of read(a), 900 tokens.]"), False),
+        (result("2", details={"truncation": {"truncated": True}}), False),
+        (result("2", details={"truncation": {"truncated": False}}), True),
     ],
 )
-def test_a_read_that_failed_or_was_cut_supersedes_nothing(first: Message, second: Message, stale: bool) -> None:
-    messages = [call("0", path="z"), result("0"), first, result("1"), call("2", path="a"), second]
-    assert (chosen(messages, excess=1) == ["1"]) is stale
+def test_a_read_that_failed_or_was_cut_supersedes_nothing(later: Message, stale: bool) -> None:
+    assert stale_after({"path": "a"}, {"path": "a"}, later) is stale
 
 
 @pytest.mark.parametrize(
@@ -85,18 +94,49 @@ def test_a_read_that_failed_or_was_cut_supersedes_nothing(first: Message, second
     [
         ({"offset": 10, "limit": 5}, {}, True),
         ({"offset": 10, "limit": 5}, {"offset": 8, "limit": 7}, True),
+        ({"offset": 10, "limit": 5}, {"offset": 8, "limit": 6}, False),
         ({"offset": 10, "limit": 5}, {"offset": 11, "limit": 50}, False),
+        ({"offset": 10.0, "limit": None}, {"offset": 1}, True),
         ({}, {"offset": 10, "limit": 5}, False),
+        ({}, {"offset": 0}, True),
+        ({}, {"offset": "10"}, False),
+        ({"offset": "10"}, {}, True),
+        ({}, {"offset": True}, False),
+        ({"limit": 1}, {"limit": 0}, True),
+        ({}, {"pages": "1-2"}, False),
+        ({"path": "b"}, {}, False),
     ],
 )
-def test_a_wider_range_covers_a_narrower_one(earlier: dict[str, int], later: dict[str, int], stale: bool) -> None:
-    messages = [call("0", path="z"), result("0"), call("1", "read", path="a", **earlier), result("1")]
-    messages += [call("2", "read", path="a", **later), result("2")]
-    assert (chosen(messages, excess=1) == ["1"]) is stale
+def test_a_wider_range_covers_a_narrower_one(earlier: dict[str, Any], later: dict[str, Any], stale: bool) -> None:
+    assert stale_after({"path": "a", **earlier}, {"path": "a", **later}, result("2")) is stale
+
+
+def test_the_last_lines_of_what_a_limit_asked_for_are_no_cut() -> None:
+    later = result("2", "x " * 90 + "\n[5 more lines in file. Use offset=16 to continue.]")
+    assert stale_after({"path": "a", "offset": 3, "limit": 2}, {"path": "a", "limit": 15}, later)
+
+
+def test_a_read_that_was_replaced_supersedes_nothing() -> None:
+    assert chosen(READS, excess=1, untouched={"3"}) == ["1"], "only because it is the oldest"
+    reasons = [edit.reason for edit in fit.choose(READS, [0, 100] * 3, 1, words, keep_recent=0, untouched={"3"})]
+    assert reasons == ["an old result"]
+
+
+def test_a_result_belongs_to_the_last_call_of_its_id() -> None:
+    """Some agents count their calls anew in every answer."""
+    messages = []
+    for number, path in enumerate("ab"):
+        block = {"type": "toolCall", "id": "call_0", "name": "read", "arguments": {"path": path}}
+        messages.append(Message({"role": "assistant", "content": [block]}, f"c{number}"))
+        messages.append(Message({**result("0").value, "toolCallId": "call_0"}, f"r{number}"))
+    first, second = fit.choose(messages, [0, 100, 0, 100], 10**9, words, keep_recent=0)
+    assert (first.reason, second.reason) == ("an old result", "an old result")
+    assert "read(a)" in first.note
+    assert "read(b)" in second.note
 
 
 def test_policies() -> None:
-    big, small = "x " * 300, "x " * 60
+    big, small = "x " * 300, "x " * 90
     messages = [
         said("prose", big),
         call("1", "bash"),
@@ -113,16 +153,65 @@ def test_policies() -> None:
 
 
 def test_what_is_kept() -> None:
-    assert chosen(READS, pinned={"1"}) == ["2", "3"]
+    assert chosen(READS, untouched={"1"}) == ["2", "3"]
     assert chosen(READS, protected={"read"}) == []
     assert chosen(READS, keep_recent=200) == ["1"]
     assert chosen([call("1"), result("1", "x " * 49)]) == [], "too small to be worth a note"
     assert chosen(READS, excess=0) == []
 
 
-def test_what_was_left_out_already_stays() -> None:
-    noted = result("1", fit.LEFT_OUT + "x " * 100 + "]")
-    assert chosen([call("1", path="a"), noted]) == []
+def test_a_message_with_any_of_the_newest_tokens_stays() -> None:
+    assert chosen(READS, keep_recent=1) == ["1", "2"]
+    assert chosen(READS, keep_recent=101) == ["1"]
+    assert chosen(READS, keep_recent=301) == []
+
+
+def test_an_answer_with_anything_but_prose_stays() -> None:
+    thinking = {"type": "thinking", "thinking": "x " * 100}
+    unknown = {"type": "audio", "data": "x"}
+    for blocks, gives_way in (
+        ([thinking], True),
+        ([*said("", "x").blocks, thinking], True),
+        ([thinking, unknown], False),
+    ):
+        messages = [Message({"role": "assistant", "content": blocks}, "1")]
+        assert bool(fit.choose(messages, [100], 1, words, keep_recent=0)) is gives_way
+
+
+@pytest.mark.parametrize(
+    ("text", "notable"),
+    [
+        ("collected\n3 passed in 0.1s", True),
+        ("ok\n\nCommand exited with code 2", True),
+        ("Traceback (most recent call last)", True),
+        ("ValueError: no", True),
+        ("src/a.c:3:5: error: expected ;", True),
+        ("error[E0308]: mismatched types", True),
+        ("test result: ok. 4 passed", True),
+        ("    raise ValueError(what)", False),
+        ("Command exited with code 0", False),
+        ("it passed by and failed to stop", False),
+    ],
+)
+def test_what_shows_errors_or_tests(text: str, notable: bool) -> None:
+    (edit,) = fit.choose([call("1", "bash"), result("1", text, "bash")], [0, 200], 1, words, keep_recent=0)
+    assert (edit.reason == "an old result that shows errors or tests") is notable
+
+
+def test_a_note_is_one_line_that_ends_where_it_ends() -> None:
+    hostile = call("1", "b]a\nsh", command="a]\n\u2028\x1b[31m" + "x" * 300)
+    image = {"type": "image", "data": "AA==", "mimeType": "image/png"}
+    shown = Message({"role": "toolResult", "toolCallId": "c-1", "toolName": "b]a\nsh", "content": [image, image]}, "1")
+    (edit,) = fit.choose([hostile, shown], [0, 2400], 1, words, keep_recent=0)
+    assert edit.note.isprintable()
+    assert edit.note.index("]") == len(edit.note) - 1 or edit.note.count("]") == 1
+    assert edit.note.startswith("[Left out to fit the window: the result of b)a sh(a) ?[31mxxx")
+    assert " with 2 images, 2400 tokens. To see it: ctx tree path SESSION 1 --json | tail -n 1]" in edit.note
+
+
+@pytest.mark.parametrize("id", ["a\nb", "a\ud800", ""])
+def test_what_no_edit_can_name_stays(id: str) -> None:
+    assert fit.choose([said(id, "x " * 500)], [500], 1, words, keep_recent=0) == []
 
 
 def test_break_even() -> None:
@@ -145,89 +234,153 @@ MESSAGE = st.one_of(
     st.integers(0, 400),
     st.sampled_from(["tool-results", "oldest", "importance"]),
 )
-def test_any_history(messages: list[Message], excess: int, keep_recent: int, policy: str) -> None:
+def test_any_messages(messages: list[Message], excess: int, keep_recent: int, policy: str) -> None:
     sizes = [sum(words(block.get("text", "")) for block in message.blocks) for message in messages]
     edits = fit.choose(messages, sizes, excess, words, policy=policy, keep_recent=keep_recent)
     assert edits == fit.choose(messages, sizes, excess, words, policy=policy, keep_recent=keep_recent)
     saved = [edit.before - edit.after for edit in edits]
-    assert all(saving > 0 for saving in saved)
+    assert all(saving >= fit.FLOOR for saving in saved)
     assert not saved or sum(saved) - max(saved) < excess, "no more than is needed"
     for edit in edits:
         message = messages[edit.place]
         assert message.role == "toolResult" or (message.role == "assistant" and not message.calls)
-        assert sum(sizes[edit.place :]) > keep_recent
+        assert sum(sizes[edit.place + 1 :]) >= keep_recent
         assert "\n" not in edit.note
     assert len({edit.place for edit in edits}) == len(edits)
 
 
-def test_command_appends_edits_and_nothing_else(user: User) -> None:
-    done = user.ctx("fit", str(LONG), "--window", "17000", "--keep-recent", "300")
-    assert done.code == 0
-    before = LONG.read_bytes()
-    assert done.out.startswith(before)
-    (edit,) = [json.loads(line) for line in done.out[len(before) :].splitlines()]
-    assert (edit["type"], edit["targetId"], edit["parentId"]) == ("context_edit", "d0000003", "d0000008")
-    tree = pi.load(done.out)
-    assert check(tree) == []
-    assert context.build_context(tree, "d0000008") == context.build_context(pi.load(before), "d0000008")
-    texts = [message.blocks[0].get("text", "") for message in context.build_context(tree, tree.leaf).messages]
-    assert texts[2].startswith(
-        "[Left out to fit the window: the result of read(src/price.py), 238 tokens. To see it: ctx"
-    )
+# -- sessions --------------------------------------------------------------------------------------------------------
+
+PADDING = "x " * 100
 
 
-def test_command_in_place_output_and_format(user: User) -> None:
-    path = user.file("s.jsonl", LONG.read_bytes())
-    fitting = ["--window", "17000", "--keep-recent", "300", "-q"]
-    assert user.ctx("fit", "s.jsonl", *fitting, "-o", "new.jsonl") == (b"", b"", 0)
-    assert path.read_bytes() == LONG.read_bytes()
-    assert user.ctx("fit", "s.jsonl", *fitting, "--in-place") == (b"", b"", 0)
-    assert path.read_bytes().startswith(LONG.read_bytes())
-    assert user.ctx("fit", "s.jsonl", *fitting).out == path.read_bytes(), "it fits now"
-    request = json.loads(user.ctx("fit", str(LONG), *fitting, "--format", "anthropic").out)
-    assert "Left out" in json.dumps(request["messages"][2])
-    assert user.ctx("fit", "s.jsonl", *fitting, "-o", "./s.jsonl").code == 2
+def turn(number: int, calls: list[str], size: int, prose: str, usage: int) -> list[dict[str, Any]]:
+    """Return the messages of a turn: a question, a batch of calls with results, an answer."""
+    ids = [f"k{index}" for index in range(len(calls))]  # the same in every turn
+    blocks = [
+        {"type": "toolCall", "id": id, "name": "read", "arguments": {"path": path}}
+        for id, path in zip(ids, calls, strict=True)
+    ]
+    results = [
+        {"role": "toolResult", "toolCallId": id, "toolName": "read", "content": [{"type": "text", "text": "y " * size}]}
+        for id in ids
+    ]
+    answer: dict[str, Any] = {"role": "assistant", "content": [{"type": "text", "text": prose}], "stopReason": "stop"}
+    if usage:
+        answer["usage"] = {"input": usage, "output": 0, "cacheRead": 0, "cacheWrite": 0, "totalTokens": usage}
+    asking = [{"role": "assistant", "content": blocks, "stopReason": "toolUse"}] if blocks else []
+    return [{"role": "user", "content": f"question {number}"}, *asking, *results, answer]
 
 
-def test_command_says_what_it_did(user: User) -> None:
-    done = user.ctx("fit", str(LONG), "--window", "17000", "--keep-recent", "300", "--json")
-    report = json.loads(done.out)
-    assert (report["status"], report["target"], report["tokensBefore"]) == ("fitted", 616, 771)
-    assert report["tokensAfter"] <= 616
-    assert report["firstBroken"] == {"message": 2, "entryId": "d0000003"}
-    assert report["edits"][0]["reason"] == "superseded by a later read"
-    assert b"771 -> " in done.err
+def session_of(messages: list[dict[str, Any]], summary_at: int) -> bytes:
+    """Write messages as a session, with a compaction somewhere."""
+    head: dict[str, Any] = {"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-01T00:00:00.000Z"}
+    values, last = [head], None
+    for number, message in enumerate(messages):
+        if number == summary_at and last is not None:
+            made = {"type": "compaction", "summary": "before", "firstKeptEntryId": values[1]["id"], "tokensBefore": 9}
+            values.append({"id": "cccc0000", "parentId": last, "timestamp": head["timestamp"], **made})
+            last = "cccc0000"
+        id = f"{number:08x}"
+        base = {"type": "message", "id": id, "parentId": last, "timestamp": head["timestamp"]}
+        values.append({**base, "message": message})
+        last = id
+    return b"".join(json.dumps(value).encode() + b"\n" for value in values)
 
 
-def test_command_refuses_what_cannot_fit_and_what_saves_too_little(user: User) -> None:
-    path = user.file("s.jsonl", LONG.read_bytes())
-    done = user.ctx("fit", "s.jsonl", "--window", "16500", "--in-place")
-    assert (done.code, done.out) == (1, b"")
-    assert b"cannot be made to fit" in done.err
-    little = ["--window", "17000", "--keep-recent", "300", "--min-saving", "500", "--in-place"]
-    assert user.ctx("fit", "s.jsonl", *little).code == 1
-    assert path.read_bytes() == LONG.read_bytes()
-    assert user.ctx("fit", "s.jsonl").code == 2
+def fitted(session: Session, leaf: str | None, data: bytes, plan: fit.Plan) -> bytes:
+    """Append the edits of a plan, checked."""
+    numbers = iter(range(10**6))
+
+    def new_id(taken: Collection[str]) -> str:
+        return next(id for id in (f"e{number:07x}" for number in numbers) if id not in taken)
+
+    made = list(fit.edit_entries(session, leaf, plan.edits, new_id=new_id, now=0))
+    longer = data + b"".join(json.dumps(entry.value).encode() + b"\n" for entry in made)
+    if made:
+        fit.check_session(session, leaf, pi.load(longer), made, plan, words)
+    return longer
 
 
-def test_command_takes_what_was_reported_into_account(user: User) -> None:
-    """A provider counted twice as much as we do; what goes is still only what we can count."""
-    lines = LONG.read_bytes().splitlines()
-    last = json.loads(lines[-1])
-    last["message"]["usage"] = {"input": 1542, "output": 0, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 1542}
-    user.file("s.jsonl", b"\n".join([*lines[:-1], json.dumps(last).encode()]) + b"\n")
-    report = json.loads(user.ctx("fit", "s.jsonl", "--window", "17600", "--keep-recent", "0", "--json").out)
-    assert report["tokensBefore"] == 1542
-    saved = sum(edit["before"] - edit["after"] for edit in report["edits"])
-    assert report["tokensAfter"] == 1542 - saved <= 1216
+TURN = st.builds(
+    turn,
+    st.integers(0, 9),
+    st.lists(st.sampled_from(["a", "b", "c"]), max_size=3),
+    st.sampled_from([3, 90, 400]),
+    st.sampled_from(["ok", PADDING, PADDING * 3]),
+    st.sampled_from([0, 0, 300, 3000]),
+)
 
 
-@pytest.mark.skipif(not REAL.is_file(), reason="the real sessions are not beside this checkout")
-def test_a_real_session(user: User) -> None:
-    user.file("s.jsonl", REAL.read_bytes())
-    before = json.loads(user.ctx("budget", "s.jsonl", "--json", "-q").out)["tokens"]
-    window = str(before - 5000 + 16384)
-    report = json.loads(user.ctx("fit", "s.jsonl", "--window", window, "--json", "--in-place", "-q").out)
-    assert report["status"] == "fitted"
-    tree = pi.load((user.work / "s.jsonl").read_bytes())
-    assert {finding.code for finding in check(tree)} <= {f.code for f in check(pi.load(REAL.read_bytes()))}
+@given(
+    st.lists(TURN, min_size=1, max_size=6),
+    st.integers(-20, 110),
+    st.integers(0, 500),
+    st.sampled_from(["tool-results", "oldest", "importance"]),
+    st.integers(0, 20),
+    st.integers(0, 30),
+)
+def test_any_history_is_made_to_fit_or_refused(
+    turns: list[list[dict[str, Any]]], share: int, keep_recent: int, policy: str, summary_at: int, leaf_at: int
+) -> None:
+    messages = [message for one in turns for message in one]
+    data = session_of(messages, summary_at)
+    session = pi.load(data)
+    ids = list(session)
+    leaf = ids[min(leaf_at, len(ids) - 1)]
+    options: dict[str, Any] = {"policy": policy, "keep_recent": keep_recent}
+    built = context.build_context(session, leaf)
+    most = fit.plan(built, 0, words, **options)
+    target = max(0, most.after + (most.before - most.after) * share // 100)
+    plan = fit.plan(built, target, words, **options)
+    assert plan == fit.plan(built, target, words, **options)
+    assert (plan.status == fit.TOO_LARGE) == (plan.before > target and most.after > target)
+    if plan.status != fit.FITTED:
+        return
+    assert plan.after <= target < plan.before
+    longer = fitted(session, leaf, data, plan)
+    tree = pi.load(longer)
+    if all(answered for _, answered in fit.calls_and_results(built.messages)):  # else the branch ends within a batch
+        assert check(tree) == check(session)
+    assert context.build_context(tree, leaf) == built
+    again = context.build_context(tree, tree.leaf)
+    assert fit.plan(again, target, words, **options).status == fit.FITS, "it fits, as ctx budget has it"
+    assert again.messages == fit.apply(built.messages, plan.edits)
+    further = fit.plan(again, 0, words, untouched=fit.replaced(tree, tree.leaf), **options)
+    assert {edit.place for edit in further.edits}.isdisjoint({edit.place for edit in plan.edits})
+
+
+def test_what_was_reported_counts_if_it_is_more_and_what_is_counted_if_that_is() -> None:
+    for reported, before in ((3000, 3000), (350, 421)):
+        data = session_of([*turn(0, ["a"], 400, "ok", 0), *turn(1, [], 0, "z " * 15, reported)], -1)
+        built = context.build_context(session := pi.load(data), session.leaf)
+        plan = fit.plan(built, before - 300, words, keep_recent=0)
+        assert (plan.status, plan.before) == (fit.FITTED, before)
+        assert plan.after == before - plan.edits[0].saved
+    assert fit.plan(built, 350, words).status == fit.FITS, "as ctx budget has it"
+
+
+def test_saving_too_little_is_refused() -> None:
+    data = session_of(turn(0, ["a"], 400, PADDING, 0), -1)
+    built = context.build_context(session := pi.load(data), session.leaf)
+    plan = fit.plan(built, 400, words, keep_recent=0, min_saving=450)
+    assert (plan.status, plan.refused) == (fit.SAVES_LITTLE, True)
+    assert [built.messages[place].role for place in plan.largest()] == ["assistant", "user", "assistant"]
+    assert fit.plan(built, 400, words, keep_recent=0, min_saving=300).status == fit.FITTED
+
+
+def test_edits_that_do_other_than_planned_are_refused() -> None:
+    data = session_of(turn(0, ["a"], 400, PADDING, 0), -1)
+    built = context.build_context(session := pi.load(data), session.leaf)
+    plan = fit.plan(built, 400, words, keep_recent=0)
+    after = fit.apply(built.messages, plan.edits)
+    fit.check_edits(built.messages, after, plan, words)
+    for wrong, why in (
+        (built.messages, "something else"),
+        (after[:-1], "something else"),
+        ([*after[:2], *after[3:]], "something else"),
+    ):
+        with pytest.raises(StateError, match=why):
+            fit.check_edits(built.messages, wrong, plan, words)
+    with pytest.raises(StateError, match="would not fit"):
+        fit.check_edits(built.messages, after, plan._replace(target=10), words)

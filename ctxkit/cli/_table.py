@@ -370,7 +370,7 @@ TABLE: dict[str, Any] = {
         },
         (('session', True, False),),
         (),
-        (('window', 'model'), ('in_place', 'output', 'format')),
+        (('window', 'model'), ('in_place', 'output', 'format'), ('format', 'json')),
         False,
     ),
     'session info': (

@@ -61,26 +61,26 @@ def command(
         process.write(b"".join(to_utf8(id) + b"\n" for id in found))
         return 0
     if format == "pi":
-        return _as_stored(built, messages)
+        return _values(as_stored(built, messages))
     known = list(as_three_roles(messages))
     if format == "text":
         text = serialize(known)
         process.write(to_utf8(text) + b"\n" if text else b"")
         return 0
-    return _request(REQUESTS[format](known))
+    return _values(REQUESTS[format](known))
 
 
-def _as_stored(built: Context, messages: list[Message]) -> Generator[dict[str, Any], None, int]:
+def as_stored(built: Context, messages: list[Message]) -> dict[str, Any]:
+    """Return messages as they are stored, with the thinking level and the model of their context."""
     settings = built.settings
-    yield {
+    return {
         "schema": 1,
         "messages": [message.value for message in messages],
         "thinkingLevel": settings.thinking_level,
         "model": {"provider": settings.provider, "modelId": settings.model} if settings.model else None,
     }
-    return 0
 
 
-def _request(value: dict[str, Any]) -> Generator[dict[str, Any], None, int]:
+def _values(value: dict[str, Any]) -> Generator[dict[str, Any], None, int]:
     yield value
     return 0

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from ctxkit import budget, process, providers
+from ctxkit import fit, process
 from ctxkit.agents import pi
-from ctxkit.cli.context import REQUESTS
-from ctxkit.context import Context, as_three_roles, build_context
-from ctxkit.entry import Entry, Message, entry_of
+from ctxkit.cli.context import REQUESTS, as_stored
+from ctxkit.context import as_three_roles, build_context
 from ctxkit.errors import UsageError
 from ctxkit.files import replace, same_file
-from ctxkit.fit import Edit, break_even, choose
 from ctxkit.models import find_model
-from ctxkit.sessionfile import SessionFile, open_session, warn_of_findings
+from ctxkit.sessionfile import open_session, warn_of_findings
 from ctxkit.vocabularies import load_encoding, load_model_encoding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Generator
     from typing import Any, Literal
 
     from ctxkit.cli.options import (
@@ -32,10 +30,13 @@ if TYPE_CHECKING:
         SessionName,
         WindowSize,
     )
+    from ctxkit.context import Context
+    from ctxkit.entry import Message
+    from ctxkit.tokens import Encoding
 
-EXCLUSIVE = (("window", "model"), ("in_place", "output", "format"))
-NO = 1  # it cannot be made to fit
-LARGEST = 5  # entries that are named when it cannot
+EXCLUSIVE = (("window", "model"), ("in_place", "output", "format"), ("format", "json"))
+NO = 1  # it cannot be made to fit, or is not worth it
+LARGEST = 5  # entries that are named then
 
 
 def command(
@@ -76,11 +77,15 @@ def command(
 
     Leaves out the least valuable contents until the context fits the window less the reserve: results of tools, and
     answers that are nothing but prose. Each gives way to a note of one line with its entry and size. What the user
-    says, the system prompt, summaries, calls, pinned entries and the newest part are never touched.
+    says or runs, the system prompt, summaries, calls, pinned entries, what an edit has replaced already, and the
+    newest part are never touched.
 
     The policy 'tool-results' takes reads that a later one of the same file covers, then other results, then prose,
-    the oldest first; 'oldest' goes by age alone; 'importance' takes the same kinds in order, results that show errors
-    or tests after others, and the largest first.
+    the oldest first; 'oldest' goes by age alone; 'importance' takes superseded reads, plain results, results that
+    show errors or tests, then prose, of each kind the largest first.
+
+    The context is taken to be as large as the provider reported with the last answer, or as it is counted, whichever
+    is more; of what was reported, no more is taken off than is counted.
 
     This is written as context_edit entries after the session, which is printed, or appended to with --in-place: what
     is left out stays in the file, and the leaf before them still has it. What was done is said on standard error;
@@ -97,172 +102,101 @@ def command(
     warn_of_findings(file)
     at = file.leaf(leaf)
     built = build_context(file.session, at)
-    fit = Fit(built, counting.count)
-    target = max(0, limit - reserve)
-    wanted = {
-        "policy": policy,
-        "keep_recent": keep_recent,
-        "protected": protect or (),
-        "pinned": {file.find(id) for id in pin or ()},
-    }
-    edits = fit.choose(target, wanted)
-    after = fit.after(edits)
-    failed = after > target or (bool(edits) and fit.before - after < min_saving)
-    status = "failed" if failed else "fitted" if edits else "unchanged"
-    report = {
-        "schema": 1,
-        "status": status,
-        "target": target,
-        "tokensBefore": fit.before,
-        "tokensAfter": fit.before if failed else after,
-        **fit.cache(edits),
-        "edits": [] if failed else [_edit_as_json(edit) for edit in edits],
-        "largest": fit.largest(edits) if failed else [],
-    }
-    if not quiet:
-        _say(report, edits, failed=failed)
-    made = [] if failed else _entries(file, at, edits)
-    if made:
-        _check_again(file, made, counting.count, fit.counted(edits))
-    if not failed:
-        _write(file, made, in_place=in_place, output=output, printed=format is None and not json)
-    code = NO if failed else 0
-    if json:
-        return _values(report, code)
-    if format is not None and not failed:
-        return _values(_messages(fit.edited(edits), format), code)
-    return code
-
-
-class Fit:
-    """A context weighed, and what becomes of it."""
-
-    __slots__ = ("_count", "_messages", "_sizes", "before")
-
-    def __init__(self, built: Context, count: Callable[[str], int]) -> None:
-        self._messages = built.messages
-        self._count = count
-        self._sizes = [sum(item.tokens for item in budget.weigh([message], count)) for message in built.messages]
-        sizes = dict(zip(map(id, self._values()), self._sizes, strict=True))
-        size = budget.measure_context(self._values(), since=built.settled, estimate=lambda value: sizes[id(value)])
-        self.before = size.tokens
-
-    def choose(self, target: int, wanted: dict[str, Any]) -> list[Edit]:
-        """Choose what to leave out so that the target is met; nothing if it is met already."""
-        excess = self.before - target
-        return choose(self._messages, self._sizes, excess, self._count, **wanted) if excess > 0 else []
-
-    def after(self, edits: Sequence[Edit]) -> int:
-        """Return the tokens that are left: of what a provider reported, no more is taken off than is counted."""
-        return self.before - sum(edit.before - edit.after for edit in edits)
-
-    def counted(self, edits: Sequence[Edit]) -> int:
-        """Return the tokens that are left as they are counted, without the correction by what was reported."""
-        return sum(self._sizes) - sum(edit.before - edit.after for edit in edits)
-
-    def edited(self, edits: Sequence[Edit]) -> list[Message]:
-        """Return the messages with notes in place of what is left out."""
-        messages = list(self._messages)
-        for edit in edits:
-            content = [{"type": "text", "text": edit.note}]
-            messages[edit.place] = messages[edit.place]._replace(
-                value={**messages[edit.place].value, "content": content}
-            )
-        return messages
-
-    def cache(self, edits: Sequence[Edit]) -> dict[str, Any]:
-        """Return where the cached prefix breaks, and after how many requests that has paid."""
-        if not edits:
-            return {"firstBroken": None, "breakEven": None}
-        first = edits[0]
-        tail = sum(self._sizes[first.place :])
-        removed = sum(edit.before - edit.after for edit in edits)
-        broken = {"message": first.place, "entryId": first.entry_id}
-        return {"firstBroken": broken, "breakEven": break_even(tail, removed)}
-
-    def largest(self, edits: Sequence[Edit]) -> list[dict[str, Any]]:
-        """Return the largest contents that would be left, and so stand in the way."""
-        gone = {edit.place for edit in edits}
-        left = [place for place in range(len(self._sizes)) if place not in gone]
-        left.sort(key=lambda place: -self._sizes[place])
-        return [
-            {
-                "entryId": self._messages[place].entry_id,
-                "role": self._messages[place].role,
-                "tokens": self._sizes[place],
-            }
-            for place in left[:LARGEST]
-        ]
-
-    def _values(self) -> list[dict[str, Any]]:
-        return [message.value for message in self._messages]
-
-
-def _entries(file: SessionFile, leaf: str | None, edits: Sequence[Edit]) -> list[Entry]:
-    now = process.timestamp(process.now())
-    made: list[Entry] = []
-    taken = set(file.session)
-    for edit in edits:
-        new = process.new_entry_id(taken)
-        taken.add(new)
-        base = {"type": "context_edit", "id": new, "parentId": leaf, "timestamp": now}
-        made.append(entry_of({**base, "targetId": edit.entry_id, "replacement": {"content": edit.note}}))
-        leaf = new
-    return made
-
-
-def _check_again(file: SessionFile, made: list[Entry], count: Callable[[str], int], expected: int) -> None:
-    """Read back what is about to be written: it has the size that was planned, and the calls and results of before."""
-    session = pi.load(file.appended(made))
-    before = build_context(file.session, made[0].parent_id).messages
-    after = build_context(session, session.leaf).messages
-    size = sum(item.tokens for item in budget.weigh(after, count))
-    pairs = [
-        [(call.id, call.result is None) for turn in providers.turns(list(as_three_roles(side))) for call in turn.calls]
-        for side in (before, after)
-    ]
-    if size != expected or pairs[0] != pairs[1]:
-        raise AssertionError("the edits do not read back as they were planned")
-
-
-def _write(file: SessionFile, made: list[Entry], *, in_place: bool, output: str | None, printed: bool) -> None:
-    if in_place:
+    plan = fit.plan(
+        built,
+        max(0, limit - reserve),
+        counting.count,
+        min_saving=min_saving,
+        policy=policy,
+        keep_recent=keep_recent,
+        protected=protect or (),
+        untouched={file.find(id) for id in pin or ()} | fit.replaced(file.session, at),
+    )
+    edited = built.messages if plan.refused else fit.apply(built.messages, plan.edits)
+    data = b""
+    writes = in_place or output is not None or not (json or format)
+    if plan.status == fit.FITTED:
+        fit.check_edits(built.messages, edited, plan, counting.count)
+    if writes and not plan.refused:
+        made = list(fit.edit_entries(file.session, at, plan.edits, new_id=process.new_entry_id, now=process.now()))
+        data = file.appended(made) if made else file.data[0 : len(file.data)]
         if made:
+            fit.check_session(file.session, at, pi.load(data), made, plan, counting.count)
+        if in_place and made:
             file.append(*made)
-    elif output is not None:
-        replace(output, [file.appended(made) if made else file.data[0 : len(file.data)]])
-    elif printed:
-        process.write(file.appended(made) if made else file.data[0 : len(file.data)])
+        elif output is not None:
+            replace(output, [data])
+    if not quiet:
+        _say(plan, built.messages, min_saving)
+    if json:
+        return _as_json(plan, built.messages, counting)
+    if plan.refused:
+        return NO
+    if format is not None:
+        return _as_messages(built, edited, format)
+    if not in_place and output is None:
+        process.write(data)
+    return 0
 
 
-def _say(report: dict[str, Any], edits: Sequence[Edit], *, failed: bool) -> None:
-    before, target = report["tokensBefore"], report["target"]
-    if failed:
-        process.say(f"{before} tokens cannot be made to fit {target}: nothing was written")
-        for entry in report["largest"]:
-            process.say(f"  {entry['entryId']} {entry['role']}: {entry['tokens']} tokens stay")
-    elif not edits:
-        process.say(f"unchanged: {before} tokens fit {target}")
-    else:
-        process.say(f"{before} -> {report['tokensAfter']} tokens, within {target}")
-        for edit in edits:
+def _say(plan: fit.Plan, messages: list[Message], min_saving: int) -> None:
+    if plan.status == fit.FITS:
+        process.say(f"unchanged: {plan.before} tokens fit {plan.target}")
+        return
+    if plan.status == fit.FITTED:
+        process.say(f"{plan.before} -> {plan.after} tokens, within {plan.target}")
+        for edit in plan.edits:
             process.say(f"  {edit.entry_id}: {edit.before} -> {edit.after} tokens, {edit.reason}")
-        broken = report["firstBroken"]
+        first = plan.edits[0]
         process.say(
-            f"the cached prefix breaks at message {broken['message']} ({broken['entryId']});"
-            f" this has paid after {report['breakEven']} requests"
+            f"the cached prefix breaks at message {first.place} ({first.entry_id});"
+            f" this has paid after {_requests(plan.break_even)}"
         )
+        return
+    if plan.status == fit.TOO_LARGE:
+        process.say(
+            f"{plan.before} tokens cannot be made to fit {plan.target}: {plan.after} would be left; nothing was written"
+        )
+    else:
+        saved = plan.before - plan.after
+        process.say(f"{saved} tokens would be saved, fewer than {min_saving}: nothing was written")
+    for place in plan.largest()[:LARGEST]:
+        message = messages[place]
+        process.say(f"  {message.entry_id} {message.role}: {plan.sizes[place]} tokens stay")
 
 
-def _messages(messages: list[Message], format: str) -> dict[str, Any]:
-    if format == "pi":
-        return {"schema": 1, "messages": [message.value for message in messages]}
-    return REQUESTS[format](list(as_three_roles(messages)))
+def _requests(number: int | None) -> str:
+    return "1 request" if number == 1 else f"{number} requests"
 
 
-def _edit_as_json(edit: Edit) -> dict[str, Any]:
+def _as_json(plan: fit.Plan, messages: list[Message], counting: Encoding) -> Generator[dict[str, Any], None, int]:
+    done = plan.status == fit.FITTED
+    broken = plan.first_broken if done else None
+    yield {
+        "schema": 1,
+        "status": "failed" if plan.refused else plan.status,
+        "why": plan.status if plan.refused else None,
+        "target": plan.target,
+        "tokensBefore": plan.before,
+        "tokensAfter": plan.before if plan.refused else plan.after,
+        "reachable": plan.after,
+        "encoding": counting.name,
+        "estimated": counting.estimated,
+        "firstBroken": None if broken is None else {"message": broken, "entryId": messages[broken].entry_id},
+        "breakEven": plan.break_even if done else None,
+        "edits": [_edit_as_json(edit) for edit in plan.edits] if done else [],
+        "largest": [
+            {"entryId": messages[place].entry_id, "role": messages[place].role, "tokens": plan.sizes[place]}
+            for place in (plan.largest()[:LARGEST] if plan.refused else ())
+        ],
+    }
+    return NO if plan.refused else 0
+
+
+def _edit_as_json(edit: fit.Edit) -> dict[str, Any]:
     return {
         "entryId": edit.entry_id,
+        "kind": edit.kind,
         "tool": edit.tool or None,
         "before": edit.before,
         "after": edit.after,
@@ -270,6 +204,7 @@ def _edit_as_json(edit: Edit) -> dict[str, Any]:
     }
 
 
-def _values(value: dict[str, Any], code: int) -> Generator[dict[str, Any], None, int]:
-    yield value
-    return code
+def _as_messages(built: Context, messages: list[Message], format: str) -> Generator[dict[str, Any], None, int]:
+    """Print what `ctx context` would print of the session with the edits."""
+    yield as_stored(built, messages) if format == "pi" else REQUESTS[format](list(as_three_roles(messages)))
+    return 0
