@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ctxkit.entry import Entry, Message, disarm, millis, stringify, text_of
+from ctxkit.entry import Entry, Message, disarm, in_order, millis, stringify, text_of
 from ctxkit.session import Session
 
 COMPACTION_BEFORE = (
@@ -241,14 +241,7 @@ def _texts(message: Message) -> list[str]:
 def _call_text(call: dict[str, Any]) -> str:
     arguments = call.get("arguments")
     pairs = arguments.items() if isinstance(arguments, dict) else ()
-    return f"{_string(call.get('name'))}({', '.join(f'{key}={stringify(value)}' for key, value in _ordered(pairs))})"
-
-
-def _ordered(pairs: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Order arguments as JavaScript does: keys that are array indices first, by number (Pi §16)."""
-    every = list(pairs)
-    indices = [pair for pair in every if pair[0].isascii() and pair[0].isdecimal() and str(int(pair[0])) == pair[0]]
-    return sorted(indices, key=lambda pair: int(pair[0])) + [pair for pair in every if pair not in indices]
+    return f"{_string(call.get('name'))}({', '.join(f'{key}={stringify(value)}' for key, value in in_order(pairs))})"
 
 
 def _text(text: str) -> dict[str, Any]:

@@ -469,7 +469,7 @@ def stringify(value: Any) -> str:
 
     Integer-like keys first, numbers as doubles, lone surrogates as `\\udxxx`.
     """
-    text = _written(value, _js_number, _js_items)
+    text = _written(value, _js_number, in_order)
     return _LONE.sub(lambda lone: f"\\u{ord(lone[0]):04x}", text)
 
 
@@ -531,7 +531,8 @@ def _written(value: Any, number: Callable[[int | float], str], items: Callable[[
     return "".join(out)
 
 
-def _js_items(pairs: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+def in_order(pairs: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Order members as JavaScript does: keys that are array indices first, by number (Pi §16)."""
     rest: list[tuple[str, Any]] = []
     first: list[tuple[int, str, Any]] = []
     for key, member in pairs:
