@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from ctxkit.errors import InputError
 from ctxkit.session import Session
 
 GOLDEN = Path(__file__).parent / "golden"
+REAL = Path(__file__).parents[2] / "shared" / "sessions" / "pi"
 CASES = json.loads((GOLDEN / "session_context.json").read_text("utf-8"))["cases"]
 LEAVES = [(case["file"], leaf) for case in CASES for leaf in case["leaves"]]
 
@@ -48,6 +50,20 @@ def same_text(text: str, expected: Any) -> bool:
     return text == expected
 
 
+def shown(message: dict[str, Any]) -> str:
+    """Write what a message says as the recording does: at most 60 characters."""
+    forms = {"text": "{text}", "toolCall": "{name}()", "image": "<image>"}
+    if message["role"] == "bashExecution":
+        text = f"{message['command']}\0{message['output']}"
+    elif "summary" in message:
+        text = message["summary"]
+    elif isinstance(message["content"], str):
+        text = message["content"]
+    else:
+        text = "|".join(forms[block["type"]].format(**block) for block in message["content"])
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 def build(session: Session, leaf_id: str | None) -> tuple[list[str], context.Context]:
     leaf = session.leaf if leaf_id == "(undefined)" else leaf_id
     ids = session.path(leaf)
@@ -72,13 +88,13 @@ def test_context_of_every_leaf_is_that_of_pi(name: str, leaf: dict[str, Any]) ->
     settings = built.settings
     got = {
         "contextEntries": counted,
-        "messages": [(m.entry_id, m.role, estimate_message(m.value)) for m in built.messages],
+        "messages": [(m.entry_id, m.role, estimate_message(m.value), shown(m.value)) for m in built.messages],
         "thinkingLevel": settings.thinking_level,
         "model": {"provider": settings.provider, "modelId": settings.model} if settings.model else None,
     }
     expected = {
         "contextEntries": leaf["contextEntries"],
-        "messages": [(m["from"], m["role"], m["tokens"]) for m in leaf["messages"]],
+        "messages": [(m["from"], m["role"], m["tokens"], m["text"]) for m in leaf["messages"]],
         "thinkingLevel": leaf["thinkingLevel"],
         "model": leaf["model"],
     }
@@ -88,6 +104,28 @@ def test_context_of_every_leaf_is_that_of_pi(name: str, leaf: dict[str, Any]) ->
         assert got != expected, "this exception is no longer needed"
         return
     assert got == expected
+
+
+def test_exceptions_are_of_leaves_that_were_recorded() -> None:
+    assert set(EXCEPTIONS) <= {(name, leaf["leafId"]) for name, leaf in LEAVES}
+
+
+@pytest.mark.parametrize(
+    "case", json.loads((GOLDEN / "fixtures.json").read_text("utf-8"))["cases"], ids=lambda case: case["file"]
+)
+def test_context_of_real_sessions_is_that_of_pi(case: dict[str, Any]) -> None:
+    path = REAL / case["file"]
+    if not path.exists():
+        pytest.skip("the real sessions are not beside this checkout")
+    session = pi.load(path.read_bytes())
+    places = {id: place for place, id in enumerate(session)}
+    counted, built = build(session, "(undefined)")
+    wanted = case["context"]
+    expected = [place for first, last in wanted["contextEntries"] for place in range(first, last + 1)]
+    assert [places[id] for id in counted] == expected
+    assert Counter(message.role for message in built.messages) == wanted["roles"]
+    assert built.settings == (wanted["thinkingLevel"], wanted["model"]["provider"], wanted["model"]["modelId"])
+    assert same_text(context.serialize(context.as_three_roles(built.messages)), wanted["serialized"])
 
 
 @pytest.mark.parametrize("name", ["branches", "compactions", "context_edit", "system"])
@@ -148,6 +186,14 @@ def test_c12_context_after_a_fork_has_the_way_to_the_fork_and_the_summary() -> N
     session = load("branches.jsonl")
     built = context.build_context(session, session.leaf)
     assert [message.entry_id for message in built.messages] == ["u1", "a1", "bs1", "u4", "a8"]
+
+
+def test_arguments_stand_in_the_order_of_javascript() -> None:
+    large = "9" * 5000  # longer than Python reads as a number, and no index in JavaScript either
+    arguments = {large: 0, "b": 1, "10": 2, "4294967295": 3, "9": 4, "01": 5}
+    call = {"type": "toolCall", "id": "a", "name": "t", "arguments": arguments}
+    text = context.serialize([Message({"role": "assistant", "content": [call]})])
+    assert text == f"[Assistant tool calls]: t(9=4, 10=2, {large}=0, b=1, 4294967295=3, 01=5)"
 
 
 @given(st.text(st.sampled_from("ab😀漢\ud83d"), max_size=40), st.integers(1990, 2010))
