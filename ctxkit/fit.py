@@ -7,6 +7,7 @@ or runs, the system prompt, summaries, calls, what an edit has replaced already,
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -266,24 +267,41 @@ class Read(NamedTuple):
     last: float
     exact: bool
 
-    def covers(self, other: Read) -> bool:
-        """Say whether all that another read shows is in this one."""
-        return self.exact and self.path == other.path and self.first <= other.first and other.last <= self.last
+
+class Ranges:
+    """Ranges of lines, none within another: by their first lines, and so by their last ones."""
+
+    __slots__ = ("_ranges",)
+
+    def __init__(self) -> None:
+        self._ranges: list[tuple[float, float]] = []
+
+    def cover(self, first: float, last: float) -> bool:
+        """Say whether one of them has all these lines."""
+        place = bisect_right(self._ranges, (first, float("inf"))) - 1
+        return place >= 0 and self._ranges[place][1] >= last
+
+    def add(self, first: float, last: float) -> None:
+        """Add a range that none of them covers, in place of those that are within it."""
+        place = end = bisect_left(self._ranges, (first, 0.0))
+        while end < len(self._ranges) and self._ranges[end][1] <= last:
+            end += 1
+        self._ranges[place:end] = [(first, last)]
 
 
 def _superseded(messages: Sequence[Message], calls: Mapping[int, Mapping[str, Any]], gone: Collection[str]) -> set[int]:
     """Return the reads that a later one covers: of the same file, as far or further, not failed, cut or replaced."""
     stale: set[int] = set()
-    later: dict[str, list[Read]] = {}
+    later: dict[str, Ranges] = {}
     for place in sorted(calls, reverse=True):
         read = _read(calls[place])
         if read is None:
             continue
-        wider = later.setdefault(read.path, [])
-        if any(other.covers(read) for other in wider):
+        seen = later.setdefault(read.path, Ranges())
+        if seen.cover(read.first, read.last):
             stale.add(place)
         elif read.exact and messages[place].entry_id not in gone and _is_whole(messages[place], read):
-            wider.append(read)
+            seen.add(read.first, read.last)
     return stale
 
 

@@ -111,6 +111,19 @@ def test_a_wider_range_covers_a_narrower_one(earlier: dict[str, Any], later: dic
     assert stale_after({"path": "a", **earlier}, {"path": "a", **later}, result("2")) is stale
 
 
+@given(st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), max_size=12))
+def test_ranges_cover_what_any_of_them_covers(spans: list[tuple[int, int]]) -> None:
+    ranges = fit.Ranges()
+    plain: list[tuple[int, int]] = []
+    for first, length in spans:
+        last = first + length - 1
+        covered = any(begin <= first and last <= end for begin, end in plain)
+        assert ranges.cover(first, last) is covered
+        if not covered:
+            ranges.add(first, last)
+            plain.append((first, last))
+
+
 def test_the_last_lines_of_what_a_limit_asked_for_are_no_cut() -> None:
     later = result("2", "x " * 90 + "\n[5 more lines in file. Use offset=16 to continue.]")
     assert stale_after({"path": "a", "offset": 3, "limit": 2}, {"path": "a", "limit": 15}, later)
