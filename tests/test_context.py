@@ -223,6 +223,24 @@ def test_command_formats(user: User) -> None:
     assert user.ctx("context", path, "--ids", "--format", "text").code == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "warned"),
+    [
+        ("first-kept-missing", True),
+        ("first-kept-on-other-branch", True),
+        ("first-kept-after-compaction", True),
+        ("retain-none", False),  # it names itself: nothing was to be kept
+        ("two-compactions", False),
+    ],
+)
+def test_command_says_when_a_compaction_keeps_what_is_not_there(user: User, name: str, warned: bool) -> None:
+    """Pi keeps nothing and says nothing (§14.2 fault 12)."""
+    done = user.ctx("context", str(GOLDEN / "sessions" / f"{name}.jsonl"))
+    assert done.code == 0
+    assert (b": nothing is kept" in done.err) == warned, done.err
+    assert user.ctx("context", "-q", str(GOLDEN / "sessions" / f"{name}.jsonl")).err == b""
+
+
 def test_command_takes_another_system_prompt(user: User) -> None:
     path = str(GOLDEN / "sessions" / "system-messages.jsonl")
     own = json.loads(user.ctx("context", path, "--format", "anthropic").out)["system"]

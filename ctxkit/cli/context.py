@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ctxkit import process, providers
+from ctxkit.check import kept_on_path
 from ctxkit.clean import to_utf8
 from ctxkit.context import as_three_roles, build_context, serialize, with_system
 from ctxkit.errors import UsageError
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ctxkit.cli.options import Annotated, Bridge, Leaf, Option, Quiet, Result, SessionName, SystemPrompt
     from ctxkit.context import Context
     from ctxkit.entry import Message
+    from ctxkit.sessionfile import SessionFile
 
 EXCLUSIVE = (("format", "ids"),)
 REQUESTS = {
@@ -52,7 +54,9 @@ def command(
         raise UsageError("standard input was named twice")
     file = open_session(session, bridge=bridge)
     warn_of_findings(file)
-    built = build_context(file.session, file.leaf(leaf))
+    at = file.leaf(leaf)
+    warn_of_what_is_lost(file, at)
+    built = build_context(file.session, at)
     messages = built.messages
     if system is not None:
         messages = with_system(messages, process.read_text(system))
@@ -68,6 +72,15 @@ def command(
         process.write(to_utf8(text) + b"\n" if text else b"")
         return 0
     return _values(REQUESTS[format](known))
+
+
+def warn_of_what_is_lost(file: SessionFile, leaf: str | None) -> None:
+    """Say on standard error when the last compaction of a path names a first kept entry that is not on it."""
+    tree = file.session
+    last = next((id for id in reversed(tree.path(leaf)) if tree.type_of(id) == "compaction"), None)
+    if last is not None:
+        where = f"{file.name}:{tree.line_of(last)}: compaction {last}"
+        kept_on_path(tree, tree.entry(last), lambda _entry, _code, what: process.warn(f"{where}: {what}"))
 
 
 def as_stored(built: Context, messages: list[Message]) -> dict[str, Any]:
