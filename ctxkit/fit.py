@@ -407,13 +407,12 @@ def check_edits(before: Sequence[Message], after: Sequence[Message], plan: Plan,
 
 
 def check_session(
-    before: Session, leaf: str | None, after: Session, made: Sequence[Entry], plan: Plan, count: Callable[[str], int]
+    built: Context, leaf: str | None, after: Session, made: Sequence[Entry], plan: Plan, count: Callable[[str], int]
 ) -> None:
-    """Raise StateError unless a session with edits appended gives what was planned, and `leaf` what it gave before."""
-    old = build_context(before, leaf)
-    if after.leaf != made[-1].id or build_context(after, leaf) != old:
+    """Raise StateError unless a session with edits appended gives what was planned, and `leaf` what was built of it."""
+    if after.leaf != made[-1].id or build_context(after, leaf) != built:
         raise StateError("the edits would change more than their own branch", "see 'ctx session check'")
-    check_edits(old.messages, build_context(after, after.leaf).messages, plan, count)
+    check_edits(built.messages, build_context(after, after.leaf).messages, plan, count)
 
 
 def calls_and_results(messages: Sequence[Message]) -> list[tuple[str, bool]]:

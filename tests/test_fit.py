@@ -311,7 +311,7 @@ def fitted(session: Session, leaf: str | None, data: bytes, plan: fit.Plan) -> b
     made = list(fit.edit_entries(session, leaf, plan.edits, new_id=new_id, now=0))
     longer = data + b"".join(json.dumps(entry.value).encode() + b"\n" for entry in made)
     if made:
-        fit.check_session(session, leaf, pi.load(longer), made, plan, words)
+        fit.check_session(context.build_context(session, leaf), leaf, pi.load(longer), made, plan, words)
     return longer
 
 
@@ -397,3 +397,12 @@ def test_edits_that_do_other_than_planned_are_refused() -> None:
             fit.check_edits(built.messages, wrong, plan, words)
     with pytest.raises(StateError, match="would not fit"):
         fit.check_edits(built.messages, after, plan._replace(target=10), words)
+
+
+def test_edits_that_would_not_be_the_leaf_are_refused() -> None:
+    data = session_of(turn(0, ["a"], 400, PADDING, 0), -1)
+    built = context.build_context(session := pi.load(data), session.leaf)
+    plan = fit.plan(built, 400, words, keep_recent=0)
+    made = list(fit.edit_entries(session, session.leaf, plan.edits, new_id=lambda _: "e0000001", now=0))
+    with pytest.raises(StateError, match="more than their own branch"):
+        fit.check_session(built, session.leaf, session, made, plan, words)

@@ -115,13 +115,13 @@ def command(
     edited = built.messages if plan.refused else fit.apply(built.messages, plan.edits)
     data = b""
     writes = in_place or output is not None or not (json or format)
-    if plan.status == fit.FITTED:
+    if plan.status == fit.FITTED and not writes:
         fit.check_edits(built.messages, edited, plan, counting.count)
     if writes and not plan.refused:
         made = list(fit.edit_entries(file.session, at, plan.edits, new_id=process.new_entry_id, now=process.now()))
         data = file.appended(made) if made else file.data[0 : len(file.data)]
         if made:
-            fit.check_session(file.session, at, pi.load(data), made, plan, counting.count)
+            fit.check_session(built, at, pi.load(data), made, plan, counting.count)
         if in_place and made:
             file.append(*made)
         elif output is not None:
