@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ctxkit.entry import Entry, Message, disarm, in_order, millis, stringify, text_of
+from ctxkit.entry import Entry, Message, clean, disarm, in_order, millis, stringify, text_of
 from ctxkit.session import Session
 
 COMPACTION_BEFORE = (
@@ -131,7 +131,7 @@ def with_system(messages: Iterable[Message], prompt: str) -> list[Message]:
 def serialize(messages: Iterable[Message]) -> str:
     """Write a conversation of the three roles as text, tool results cut to RESULT_UNITS (Pi §7.7).
 
-    Thinking, images and system messages are left out.
+    Thinking, images and system messages are left out; half a surrogate pair becomes U+FFFD.
     """
     parts: list[str] = []
     for message in messages:
@@ -146,7 +146,7 @@ def serialize(messages: Iterable[Message]) -> str:
         elif message.role == "toolResult":
             text = "".join(_texts(message))
             parts += [f"[Tool result]: {cut_result(text)}"] if text else []
-    return "\n\n".join(parts)
+    return clean("\n\n".join(parts))
 
 
 def cut_result(text: str) -> str:

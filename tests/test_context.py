@@ -196,6 +196,13 @@ def test_arguments_stand_in_the_order_of_javascript() -> None:
     assert text == f"[Assistant tool calls]: t(9=4, 10=2, {large}=0, b=1, 4294967295=3, 01=5)"
 
 
+def test_half_a_surrogate_pair_is_not_in_a_serialized_conversation() -> None:
+    result = {"role": "toolResult", "toolCallId": "a", "content": [{"type": "text", "text": "b\ud83d" * 1000 + "c"}]}
+    text = context.serialize([Message({"role": "user", "content": "a\udc80"}), Message(result)])
+    cut = "b\ufffd" * 1000 + "\n\n[... 1 more characters truncated]"
+    assert text == f"[User]: a\ufffd\n\n[Tool result]: {cut}"
+
+
 @given(st.text(st.sampled_from("ab😀漢\ud83d"), max_size=40), st.integers(1990, 2010))
 def test_a_result_is_cut_at_a_character(tail: str, length: int) -> None:
     text = "x" * length + tail
