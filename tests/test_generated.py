@@ -30,7 +30,11 @@ def test_nothing_is_stale() -> None:
 
 def test_check_names_what_is_stale_and_fails(tmp_path: Path) -> None:
     copy = tmp_path / "copy"
-    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", ".hypothesis", "golden", "data"))
+    shutil.copytree(
+        ROOT,
+        copy,
+        ignore=shutil.ignore_patterns(".git", ".venv", ".hypothesis", ".mypy_cache", ".ruff_cache", "golden", "data"),
+    )
     page = copy / "man" / "ctx-run.1"
     page.write_text(page.read_text("utf-8").replace("timeout", "timeuot"), "utf-8")
     check = [sys.executable, "-m", "ctxkit.cli.generate", "--check"]
